@@ -1,0 +1,69 @@
+"""Reading of counts: what people pass as repeats or shape becomes a tuple of ints."""
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+from tileops import execute
+from tileops._rules import Argument
+
+
+def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
+    """Turn an int, a sequence of ints or an integer array into a tuple of ints.
+
+    Every fixed-width count becomes a Python int, so that no arithmetic on
+    counts can overflow. Symbolic integers stay as they are.
+    """
+    if isinstance(value, tuple | list):
+        if all(type(count) is int for count in value):
+            return tuple(value)
+        return tuple(_read_one(argument, f"[{i}]", count) for i, count in enumerate(value))
+    if _is_array(value):
+        return _read_array(argument, "", value)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+        return read_counts(argument, tuple(value))
+    return (_read_one(argument, "", value),)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _read_one(argument: Argument, where: str, count: Any) -> int:
+    if type(count) is int or execute.is_symbolic(count):
+        return count  # type: ignore[no-any-return]
+    if _is_array(count) and len(count.shape) == 0:
+        return _read_array(argument, where, count)[0]
+    if not isinstance(count, bool):
+        try:
+            return index(count)
+        except TypeError:
+            pass
+    raise _not_an_integer(argument, where, f"{type(count).__name__} {count!r}")
+
+
+def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
+    remedy = execute.why_unknown(array)
+    if remedy is not None:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name}{where} is traced, its values are not known now; "
+            f"{argument.name} must be static: {remedy}"
+        )
+    if len(array.shape) > 1:
+        raise argument.error(
+            f"{argument.operator}: {argument.name}{where} has shape {tuple(array.shape)}; "
+            f"it must be an int or one-dimensional; flatten it"
+        )
+    if not execute.is_integer(array):
+        raise _not_an_integer(argument, where, f"an array of {array.dtype}")
+    if len(array.shape) == 0:
+        return (index(array),)
+    values = array.tolist() if hasattr(array, "tolist") else list(map(index, array))
+    return tuple(values)
+
+
+def _not_an_integer(argument: Argument, where: str, found: str) -> Exception:
+    return argument.type_error(
+        f"{argument.operator}: {argument.name}{where} is {found}; counts must be integers "
+        f"(no bool, no float, whole or not); pass int, a sequence of int or an integer array"
+    )

@@ -1,0 +1,328 @@
+"""tile and expand: rules, then plan, then execution."""
+
+from typing import Any
+
+from tileops import execute
+from tileops._counts import read_counts
+from tileops._plan import Plan, plan
+from tileops._rules import (
+    EXPAND,
+    TILE,
+    Argument,
+    check_counts,
+    check_size,
+    expand_repeats,
+    input_shape,
+    tile_repeats,
+)
+from tileops.errors import DTypeError, OutputError
+
+
+def tile(
+    x: Any,
+    repeats: Any,
+    /,
+    *,
+    copy: bool | None = True,
+    out: Any = None,
+    max_bytes: int | None = None,
+) -> Any:
+    """Repeat an array as a whole along each of its axes.
+
+    Element ``i`` of an axis of the result is element ``i % n`` of the input's
+    axis of size ``n``. Values are moved, never computed: every bit survives.
+
+    Parameters
+    ----------
+    x : array, shape (n0, n1, ...)
+        The array: of NumPy, PyTorch, JAX, CuPy, Dask, or of any library with the
+        Array API standard; of any dtype.
+    repeats : int, sequence of int, or integer array of rank 0 or 1
+        How often each axis is repeated; 0 makes it empty. Repeats and axes are
+        aligned on the right, and the shorter of the two is padded with ones on
+        the left, so one integer repeats the last axis.
+    copy : bool or None, default True
+        True: the result owns its memory. False: it is a view of `x`. None: a view
+        where one exists, else a copy. A view exists where each repeated axis has
+        size 1, or where the result is empty. In NumPy a view is read-only.
+    out : array, optional
+        Where to write: an array of the same library, with the shape of the result
+        and the dtype and device of `x`, of any strides, that shares no memory with
+        `x`. NumPy, PyTorch and CuPy.
+    max_bytes : int, optional
+        The most bytes that a written result may take, for counts from a source
+        you do not trust. A view takes none.
+
+    Returns
+    -------
+    array, shape (r0 * n0, r1 * n1, ...)
+        Of the library, dtype and device of `x`; a copy is C-contiguous. `out` if
+        that was given.
+
+    Raises
+    ------
+    RepeatsError
+        If a count is negative or `repeats` has two axes or more. A count that is
+        no known integer (bool, float, traced) is also a TypeError.
+    DTypeError
+        If `x` is no array or one that the operator cannot repeat, or `out` has
+        another dtype or its library cannot write into arrays.
+    ShapeError
+        If `out` has another shape, or `x` has a size that is not known.
+    OutputError
+        If ``copy=False`` and no view exists; if `out` overlaps `x`, is read-only
+        or is on another device.
+    OutputTooLargeError
+        If the result exceeds `max_bytes`, or 2**63-1 elements or bytes.
+
+    See Also
+    --------
+    expand : Repeat axes of size 1 up to a shape.
+    tile_shape : The shape of the result, without an array.
+
+    Notes
+    -----
+    Both lengths of `repeats` are NumPy's rule [1]_ and that of OpenVINO's Tile-1
+    [2]_. A negative count is refused on empty arrays too.
+
+    References
+    ----------
+    .. [1] https://numpy.org/doc/stable/reference/generated/numpy.tile.html
+    .. [2] https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/movement/tile-1.html
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.tile(np.array([[1, 2], [3, 4]]), (1, 2))
+    array([[1, 2, 1, 2],
+           [3, 4, 3, 4]])
+    >>> tileops.tile(np.array([1, 2]), (2, 2))
+    array([[1, 2, 1, 2],
+           [1, 2, 1, 2]])
+    """
+    return _run(TILE, x, repeats, copy, out, max_bytes)
+
+
+def expand(
+    x: Any,
+    shape: Any,
+    /,
+    *,
+    copy: bool | None = None,
+    out: Any = None,
+    max_bytes: int | None = None,
+) -> Any:
+    """Broadcast an array and a shape against each other.
+
+    Sizes are aligned on the right. Where they differ one of them must be 1, and
+    the result has the other: so `shape` may keep an axis with a 1, and may be
+    shorter than the rank of `x`.
+
+    Parameters
+    ----------
+    x : array, shape (n0, n1, ...)
+        The array: of NumPy, PyTorch, JAX, CuPy, Dask, or of any library with the
+        Array API standard; of any dtype.
+    shape : int, sequence of int, or integer array of rank 0 or 1
+        The sizes to broadcast with.
+    copy : bool or None, default None
+        None: a view where the library has views, else a copy. True: the result
+        owns its memory. False: it is a view of `x`. In NumPy a view is read-only.
+    out : array, optional
+        Where to write: an array of the same library, with the shape of the result
+        and the dtype and device of `x`, of any strides, that shares no memory with
+        `x`. NumPy, PyTorch and CuPy.
+    max_bytes : int, optional
+        The most bytes that a written result may take, for shapes from a source
+        you do not trust. A view takes none.
+
+    Returns
+    -------
+    array
+        Of the library, dtype and device of `x`; a copy is C-contiguous. `out` if
+        that was given.
+
+    Raises
+    ------
+    ShapeError
+        If two sizes differ and neither is 1, if a size is negative, if `shape` has
+        two axes or more, if `out` has another shape, or if `x` has a size that is
+        not known. A size that is no known integer (bool, float, traced) is also a
+        TypeError.
+    DTypeError
+        If `x` is no array or one that the operator cannot expand, or `out` has
+        another dtype or its library cannot write into arrays.
+    OutputError
+        If ``copy=False`` and the library has no views; if `out` overlaps `x`, is
+        read-only or is on another device.
+    OutputTooLargeError
+        If the result exceeds 2**63-1 elements or bytes, or is written and exceeds
+        `max_bytes`.
+
+    See Also
+    --------
+    tile : Repeat axes of any size.
+    expand_shape : The shape of the result, without an array.
+
+    Notes
+    -----
+    The two-way rule is that of ONNX Expand [1]_. ``numpy.broadcast_to`` knows one
+    way only: it refuses a 1 against a larger size, and a shorter shape.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/operators/onnx__Expand.html
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.expand(np.array([[1], [2]]), (3, 1, 4)).shape
+    (3, 2, 4)
+    >>> tileops.expand(np.array([[1], [2]]), 3)
+    array([[1, 1, 1],
+           [2, 2, 2]])
+    """
+    return _run(EXPAND, x, shape, copy, out, max_bytes)
+
+
+def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
+    """Compute the shape that `tile` gives.
+
+    Parameters
+    ----------
+    shape : int, sequence of int, or integer array of rank 0 or 1
+        The shape of the input.
+    repeats : int, sequence of int, or integer array of rank 0 or 1
+        As for `tile`.
+
+    Returns
+    -------
+    tuple of int
+        The shape of the result.
+
+    Raises
+    ------
+    RepeatsError
+        If `repeats` is refused by `tile`.
+    ShapeError
+        If `shape` is no shape.
+    OutputTooLargeError
+        If the result has more than 2**63-1 elements.
+
+    See Also
+    --------
+    tile : The operator.
+
+    Examples
+    --------
+    >>> import tileops
+    >>> tileops.tile_shape((2, 3), (4, 1, 2))
+    (4, 2, 6)
+    """
+    return _shape(TILE, shape, repeats)
+
+
+def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
+    """Compute the shape that `expand` gives.
+
+    Parameters
+    ----------
+    shape : int, sequence of int, or integer array of rank 0 or 1
+        The shape of the input.
+    target : int, sequence of int, or integer array of rank 0 or 1
+        The sizes to broadcast with, as for `expand`.
+
+    Returns
+    -------
+    tuple of int
+        The shape of the result.
+
+    Raises
+    ------
+    ShapeError
+        If either is no shape, or two sizes differ and neither is 1.
+    OutputTooLargeError
+        If the result has more than 2**63-1 elements.
+
+    See Also
+    --------
+    expand : The operator.
+
+    Examples
+    --------
+    >>> import tileops
+    >>> tileops.expand_shape((2, 1), (3, 1, 4))
+    (3, 2, 4)
+    """
+    return _shape(EXPAND, shape, target)
+
+
+_ALIGN = {TILE: tile_repeats, EXPAND: expand_repeats}
+
+
+def _shape(argument: Argument, shape: Any, counts: Any) -> tuple[int, ...]:
+    described = input_shape(f"{argument.operator}_shape")
+    shape = read_counts(described, shape)
+    check_counts(described, shape)
+    source, repeats = _ALIGN[argument](argument, shape, read_counts(argument, counts))
+    result = plan(len(shape), source, repeats).shape
+    check_size(argument, result, 1, None)
+    return result
+
+
+def _run(
+    argument: Argument, x: Any, counts: Any, copy: bool | None, out: Any, max_bytes: int | None
+) -> Any:
+    operator = argument.operator
+    executor = execute.executor_of(operator, x)
+    _check_options(operator, copy, out, max_bytes)
+    shape = executor.shape(operator, x)
+    source, repeats = _ALIGN[argument](argument, shape, read_counts(argument, counts))
+    how = plan(len(shape), source, repeats)
+    executor.check(operator, x, how)
+    itemsize = executor.itemsize(x)
+    check_size(argument, how.shape, itemsize, None)
+    if out is None and copy is not True:
+        result = executor.view(x, how)
+        if result is not None:
+            return result
+        if copy is False:
+            raise OutputError(_no_view(operator, executor.name(x), how))
+    check_size(argument, how.shape, itemsize, max_bytes)
+    if out is None:
+        return executor.copy(x, how)
+    executor.write(operator, x, how, out)
+    return out
+
+
+def _check_options(operator: str, copy: Any, out: Any, max_bytes: Any) -> None:
+    if copy is not None and not isinstance(copy, bool):
+        raise DTypeError(
+            f"{operator}: copy is {copy!r}; it must be True (own memory), False (a view or an "
+            f"error) or None (a view where one exists)"
+        )
+    if max_bytes is not None and (isinstance(max_bytes, bool) or not isinstance(max_bytes, int)):
+        raise DTypeError(
+            f"{operator}: max_bytes is {max_bytes!r}; it must be an int, or None for no limit"
+        )
+    if copy is False and out is not None:
+        raise OutputError(
+            f"{operator}: copy=False asks for a view of the input, and out= is written to; "
+            f"leave one of them away"
+        )
+
+
+def _no_view(operator: str, library: str, how: Plan) -> str:
+    refusal = f"{operator}: copy=False, and no view gives this result"
+    remedy = "use copy=None or copy=True"
+    if how.is_view:
+        return f"{refusal}: {library} arrays have no views; {remedy}"
+    axis = next(
+        i for i, (n, r) in enumerate(zip(how.source, how.repeats, strict=True)) if n != 1 != r
+    )
+    return (
+        f"{refusal}: axis {axis} has size {how.source[axis]} and is repeated {how.repeats[axis]} "
+        f"times, and only axes of size 1 repeat without a copy; {remedy}"
+    )

@@ -1,0 +1,78 @@
+"""The plan of a copy: what to reshape, broadcast and reshape. No arrays, no libraries.
+
+Tile and Expand are one primitive, a contiguous copy of a view with zero
+strides. An axis of size n repeated r times is split into (1, n), spread to
+(r, n), and merged into r * n.
+"""
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from tileops._rules import known
+
+
+class Plan(NamedTuple):
+    """How an array becomes its repetition, in shapes.
+
+    ``result = reshape(broadcast_to(reshape(x, split), spread), shape)``.
+    """
+
+    source: tuple[int, ...]
+    """The input's shape, ones before it up to the rank of the result."""
+    repeats: tuple[int, ...]
+    """How often each axis of ``source`` is repeated."""
+    split: tuple[int, ...]
+    spread: tuple[int, ...]
+    shape: tuple[int, ...]
+    merges: bool
+    """Whether `spread` has more axes than `shape`, so that the last reshape has to copy."""
+    is_view: bool
+    """Whether zero strides express the result: nothing merges, or there are no elements."""
+    is_identity: bool
+    """Whether the result is the input, axis by axis."""
+
+
+def plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+    """Plan the repetition of an array of ``rank`` axes, padded to ``source``."""
+    if all(map(known, source)) and all(map(known, repeats)):
+        return _cached(rank, source, repeats)
+    return _plan(rank, source, repeats)
+
+
+def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+    # Repeating an empty axis leaves it empty. One round will do, and a count that
+    # has no effect cannot overflow a library's product of extents.
+    repeats = tuple(
+        min(r, 1) if known(n) and n == 0 and known(r) else r
+        for n, r in zip(source, repeats, strict=True)
+    )
+    split: list[int] = []
+    spread: list[int] = []
+    merges = False
+    for n, r in zip(source, repeats, strict=True):
+        if known(r) and r == 1:
+            split.append(n)
+            spread.append(n)
+        elif known(n) and n == 1:
+            split.append(1)
+            spread.append(r)
+        else:
+            split += (1, n)
+            spread += (r, n)
+            merges = True
+    shape = tuple(n * r for n, r in zip(source, repeats, strict=True))
+    is_empty = all(map(known, shape)) and prod(shape) == 0
+    return Plan(
+        source=source,
+        repeats=repeats,
+        split=tuple(split),
+        spread=tuple(spread),
+        shape=shape,
+        merges=merges,
+        is_view=is_empty or not merges,
+        is_identity=len(source) == rank and all(known(r) and r == 1 for r in repeats),
+    )
+
+
+_cached = lru_cache(maxsize=4096)(_plan)

@@ -1,0 +1,53 @@
+"""What a call can be refused for.
+
+Each error is a :class:`TileOpsError` and also the builtin that Python uses for
+its kind of mistake, so both ``except TileOpsError`` and ``except ValueError``
+work. A text names the operator, the axis, the value, the rule and the remedy.
+"""
+
+__all__ = [
+    "DTypeError",
+    "OutputError",
+    "OutputTooLargeError",
+    "RepeatsError",
+    "RepeatsTypeError",
+    "ShapeError",
+    "ShapeTypeError",
+    "TileOpsError",
+]
+
+
+class TileOpsError(Exception):
+    """Any refusal of this package."""
+
+
+class RepeatsError(TileOpsError, ValueError):
+    """Repeats that the operator does not define: negative, or not one-dimensional."""
+
+
+class ShapeError(TileOpsError, ValueError):
+    """A shape that is no shape, or that the operator cannot reach from the input's."""
+
+
+class DTypeError(TileOpsError, TypeError):
+    """An argument of the wrong kind: no array, or an array the operator cannot take."""
+
+
+class RepeatsTypeError(RepeatsError, DTypeError):
+    """Repeats that are no known integers (bool, float, traced): also a TypeError."""
+
+
+class ShapeTypeError(ShapeError, DTypeError):
+    """A shape that is no known integers (bool, float, traced): also a TypeError."""
+
+
+class OutputError(TileOpsError, ValueError):
+    """The result cannot be where the caller wants it.
+
+    ``copy=False`` where only a copy is possible, or an ``out`` that overlaps
+    the input, is read-only, or is on another device.
+    """
+
+
+class OutputTooLargeError(TileOpsError, ValueError):
+    """A result larger than ``max_bytes``, or than any array can be."""

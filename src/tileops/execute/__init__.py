@@ -1,0 +1,73 @@
+"""The choice of a library: by the type of an array, remembered.
+
+A library is looked for in ``sys.modules`` only: an array of it cannot exist
+before it was imported, so nothing here imports one that its user did not.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from tileops.errors import DTypeError
+from tileops.execute.array_api import Executor
+
+_TESTS: dict[str, Callable[[Any], bool]] = {
+    "numpy": lambda x: isinstance(x, np.ndarray | np.generic),
+    "torch": array_api_compat.is_torch_array,
+    "jax": array_api_compat.is_jax_array,
+    "cupy": array_api_compat.is_cupy_array,
+    "dask": array_api_compat.is_dask_array,
+    "array_api": lambda x: hasattr(x, "__array_namespace__") and not isinstance(x, type),
+}
+"""How an array is recognised: the libraries with a module of their own, then the standard."""
+
+LIBRARIES = tuple(_TESTS)[:-1]
+"""The libraries with a module of their own."""
+
+_by_type: dict[type, Executor] = {}
+
+
+def library(name: str) -> Executor:
+    """Give the executor of a library, by the library's name; this imports the library."""
+    executor: Executor = import_module(f"tileops.execute.{name}").executor
+    return executor
+
+
+def executor_of(operator: str, x: Any) -> Executor:
+    """Give the executor of an array's library; DTypeError if this is no array."""
+    executor = _by_type.get(type(x))
+    if executor is None:
+        executor = _find(x)
+        if executor is None:
+            raise DTypeError(
+                f"{operator}: the input is {type(x).__name__}, no array; pass an array of NumPy, "
+                f"PyTorch, JAX, CuPy, Dask or any Array API library, for example "
+                f"numpy.asarray(x)"
+            )
+        _by_type[type(x)] = executor
+    return executor
+
+
+def _find(x: Any) -> Executor | None:
+    return next((library(name) for name, test in _TESTS.items() if test(x)), None)
+
+
+def is_symbolic(count: Any) -> bool:
+    """Whether a count is a symbolic integer of a library in use."""
+    return any(library(name).is_symbolic(count) for name in LIBRARIES if name in sys.modules)
+
+
+def why_unknown(array: Any) -> str | None:
+    """Say how to make counts static, if this array's values are not known now."""
+    executor = _find(array)
+    return None if executor is None else executor.why_unknown(array)
+
+
+def is_integer(array: Any) -> bool:
+    """Whether an array holds integers of its library, bool not among them."""
+    executor = _find(array)
+    return executor is not None and executor.is_integer(array)

@@ -1,0 +1,97 @@
+"""What an ``out`` must satisfy, for the libraries whose arrays can be written into."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tileops._plan import Plan
+from tileops.errors import DTypeError, OutputError, ShapeError
+
+_MAX_WORK: Any = 10_000
+"""Steps allowed to the exact search for an overlap, some 100 microseconds."""
+
+
+class Memory(NamedTuple):
+    """Where the elements of an array lie."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In bytes."""
+    itemsize: int
+
+
+def check_class(operator: str, cls: type, out: Any) -> None:
+    """Refuse an `out` of another library, or of a subclass with a meaning of its own."""
+    if type(out) is not cls:
+        raise DTypeError(
+            f"{operator}: out is {type(out).__module__}.{type(out).__name__}; for this input it "
+            f"must be {cls.__module__}.{cls.__name__}"
+        )
+
+
+def check_layout(operator: str, x: Any, out: Any, plan: Plan) -> None:
+    """Refuse an `out` of another shape, dtype or device."""
+    if tuple(out.shape) != plan.shape:
+        raise ShapeError(
+            f"{operator}: out has shape {tuple(out.shape)} and the result has {plan.shape}; "
+            f"they must be equal"
+        )
+    if out.dtype != x.dtype:
+        raise DTypeError(
+            f"{operator}: out has dtype {out.dtype} and the input has {x.dtype}; "
+            f"they must be equal, since values are moved and not converted"
+        )
+    if getattr(out, "device", None) != getattr(x, "device", None):
+        raise OutputError(
+            f"{operator}: out is on device {out.device} and the input is on {x.device}; "
+            f"they must be on one device"
+        )
+
+
+def check_memory(operator: str, x: Memory, out: Memory) -> None:
+    """Refuse an `out` that shares an element with the input, or with itself."""
+    if 0 in out.shape or 0 in x.shape or out.itemsize == 0:
+        return
+    try:
+        overlap = np.shares_memory(_array_at(x), _array_at(out), max_work=_MAX_WORK)
+    except np.exceptions.TooHardError:
+        overlap = True
+    if overlap:
+        raise OutputError(
+            f"{operator}: out overlaps the input in memory; write into an array of its own, "
+            f"or leave out= away"
+        )
+    if _overlaps_itself(out):
+        raise OutputError(
+            f"{operator}: several elements of out (shape {out.shape}, strides {out.strides} "
+            f"bytes) share one place in memory; write into an array that was not broadcast"
+        )
+
+
+class _AtAddress:
+    """An array interface over memory that is measured and never touched, so of any device."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (memory.address, True),
+            "typestr": f"|V{memory.itemsize}",
+            "shape": memory.shape,
+            "strides": memory.strides,
+        }
+
+
+def _array_at(memory: Memory) -> Any:
+    return np.asarray(_AtAddress(memory))
+
+
+def _overlaps_itself(memory: Memory) -> bool:
+    """Whether steps, from the shortest, do not each reach past what the shorter ones span."""
+    span = memory.itemsize
+    steps = ((abs(s), n) for s, n in zip(memory.strides, memory.shape, strict=True) if n > 1)
+    for step, n in sorted(steps):
+        if step < span:
+            return True
+        span += step * (n - 1)
+    return False

@@ -1,0 +1,99 @@
+"""Any library of the Array API standard: the meaning of Tile and Expand in three calls.
+
+The other modules of this package override what their library does better, or
+what the standard lacks.
+"""
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from tileops._plan import Plan
+from tileops.errors import DTypeError, ShapeError
+
+
+class Executor:
+    """What is known of a library: how it carries out a plan, and how to reach it."""
+
+    def name(self, x: Any) -> str:
+        """Name the library of an array."""
+        return type(x).__module__.partition(".")[0]
+
+    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+        """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
+        shape = tuple(x.shape)
+        if None in shape:
+            raise ShapeError(
+                f"{operator}: axis {shape.index(None)} of the input has no known size "
+                f"(shape {shape}); compute the array first"
+            )
+        return shape
+
+    def itemsize(self, x: Any) -> int:
+        """Give the bytes of an element, which the standard tells through finfo and iinfo."""
+        xp = array_api_compat.array_namespace(x)
+        if xp.isdtype(x.dtype, "bool"):
+            return 1
+        if xp.isdtype(x.dtype, "integral"):
+            return int(xp.iinfo(x.dtype).bits) // 8
+        parts = 2 if xp.isdtype(x.dtype, "complex floating") else 1
+        return parts * int(xp.finfo(x.dtype).bits) // 8
+
+    def check(self, operator: str, x: Any, plan: Plan) -> None:
+        """Refuse with a DTypeError an array that the library cannot repeat."""
+
+    def view(self, x: Any, plan: Plan) -> Any:
+        """Give the result without a copy, or None where that cannot be."""
+        if not plan.is_view:
+            return None
+        xp = array_api_compat.array_namespace(x)
+        return xp.reshape(self._spread(xp, x, plan), plan.shape)
+
+    def copy(self, x: Any, plan: Plan) -> Any:
+        """Give the result in memory of its own."""
+        xp = array_api_compat.array_namespace(x)
+        return xp.reshape(self._spread(xp, x, plan), plan.shape, copy=True)
+
+    @staticmethod
+    def _spread(xp: Any, x: Any, plan: Plan) -> Any:
+        return xp.broadcast_to(xp.reshape(x, plan.split), plan.spread)
+
+    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+        """Write the result into `out`; an `out` that is refused is left as it was.
+
+        The standard has no write through strides, and some libraries have no
+        writes at all: this refuses every `out`.
+        """
+        raise DTypeError(
+            f"{operator}: out= is not possible for {self.name(x)} arrays, which are not written "
+            f"in place; use the returned array"
+        )
+
+    def is_integer(self, array: Any) -> bool:
+        """Whether an array holds integers, bool not among them."""
+        xp = array_api_compat.array_namespace(array)
+        return bool(xp.isdtype(array.dtype, "integral"))
+
+    def is_symbolic(self, count: Any) -> bool:
+        """Whether a count is a symbolic integer of the library, which takes part in tracing."""
+        return False
+
+    def why_unknown(self, array: Any) -> str | None:
+        """Say how to make counts static, if this array's values are not known now."""
+        return None
+
+    def from_numpy(self, array: Any, device: str | None) -> Any:
+        """Copy a NumPy array into the library, onto a device by name."""
+        raise NotImplementedError
+
+    def to_numpy(self, x: Any) -> Any:
+        """Give an array's values as a NumPy array."""
+        return np.asarray(x)
+
+    def devices(self) -> list[str]:
+        """Name the devices found here, as `from_numpy` takes them."""
+        return ["cpu"]
+
+
+executor = Executor()

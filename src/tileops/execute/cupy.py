@@ -1,0 +1,75 @@
+"""CuPy: arrays on a CUDA device, in its current stream."""
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from tileops._plan import Plan
+from tileops.errors import DTypeError
+from tileops.execute import _out
+from tileops.execute.array_api import Executor
+
+
+class CuPy(Executor):
+    """Copies through a broadcast view, one pass over the result."""
+
+    def itemsize(self, x: Any) -> int:
+        """Give the bytes of an element."""
+        return int(x.dtype.itemsize)
+
+    def check(self, operator: str, x: Any, plan: Plan) -> None:
+        """Refuse subclasses, whose meaning the result could not carry."""
+        if type(x) is not cupy.ndarray:
+            raise DTypeError(
+                f"{operator}: the input is {type(x).__module__}.{type(x).__name__}, a subclass "
+                f"whose meaning would be lost; pass x.view(cupy.ndarray)"
+            )
+
+    def view(self, x: Any, plan: Plan) -> Any:
+        """Broadcast without a copy; a write to the input shows in the result."""
+        return _spread(x, plan).reshape(plan.shape) if plan.is_view else None
+
+    def copy(self, x: Any, plan: Plan) -> Any:
+        """Write into new memory on the array's device."""
+        with x.device:
+            result = cupy.empty(plan.shape, x.dtype)
+            cupy.copyto(result.reshape(plan.spread), _spread(x, plan))
+        return result
+
+    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+        """Write through a view of `out` whose axes are split like the plan's."""
+        _out.check_class(operator, cupy.ndarray, out)
+        _out.check_layout(operator, x, out, plan)
+        _out.check_memory(operator, _memory(x), _memory(out))
+        with x.device:
+            cupy.copyto(out.reshape(plan.spread), _spread(x, plan))
+
+    def is_integer(self, array: Any) -> bool:
+        """Whether an array holds integers."""
+        return array.dtype.kind in "iu"
+
+    def from_numpy(self, array: Any, device: str | None) -> Any:
+        """Copy a NumPy array onto a device, such as "cuda" or "cuda:1"."""
+        _, _, number = (device or "").partition(":")
+        with cupy.cuda.Device(int(number or 0)):
+            return cupy.array(array)
+
+    def to_numpy(self, x: Any) -> Any:
+        """Copy an array to the host."""
+        return np.asarray(x.get())
+
+    def devices(self) -> list[str]:
+        """Name each GPU."""
+        return [f"cuda:{i}" for i in range(cupy.cuda.runtime.getDeviceCount())]
+
+
+def _spread(x: Any, plan: Plan) -> Any:
+    return cupy.broadcast_to(x.reshape(plan.split), plan.spread)
+
+
+def _memory(x: Any) -> _out.Memory:
+    return _out.Memory(x.data.ptr, x.shape, x.strides, x.itemsize)
+
+
+executor = CuPy()

@@ -1,0 +1,108 @@
+"""NumPy: arrays of every dtype, scalars, masked arrays and other subclasses."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tileops._plan import Plan
+from tileops.errors import DTypeError, OutputError
+from tileops.execute import _out
+from tileops.execute.array_api import Executor
+
+_PLAIN = (np.ndarray, np.memmap, np.generic)
+"""Classes whose arrays are their values and nothing more."""
+
+
+class NumPy(Executor):
+    """Copies through a broadcast view, one pass over the result."""
+
+    def itemsize(self, x: Any) -> int:
+        """Give the bytes of an element; of a reference for objects."""
+        return int(x.dtype.itemsize)
+
+    def check(self, operator: str, x: Any, plan: Plan) -> None:
+        """Refuse subclasses whose meaning the result could not carry."""
+        if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
+            raise DTypeError(
+                f"{operator}: the input is {type(x).__name__}, a masked array of a kind that is "
+                f"not known; pass numpy.ma.array(x, subok=False)"
+            )
+        if isinstance(x, np.matrix) and len(plan.shape) != x.ndim:
+            raise DTypeError(
+                f"{operator}: the input is a numpy.matrix, which has two axes, and the result "
+                f"has {len(plan.shape)}; pass numpy.asarray(x)"
+            )
+
+    def view(self, x: Any, plan: Plan) -> Any:
+        """Broadcast without a copy; the result is read-only."""
+        return _carry(x, lambda values: _broadcast(values, plan)) if plan.is_view else None
+
+    def copy(self, x: Any, plan: Plan) -> Any:
+        """Write into new memory."""
+        return _carry(x, lambda values: _fresh(values, plan))
+
+    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+        """Write through a view of `out` whose axes are split like the plan's."""
+        for name, array in (("input", x), ("out", out)):
+            if not (type(array) in _PLAIN or isinstance(array, np.generic)):
+                raise DTypeError(
+                    f"{operator}: out= works between plain NumPy arrays, and the {name} is "
+                    f"{type(array).__module__}.{type(array).__name__}; pass numpy.asarray of it, "
+                    f"or leave out= away"
+                )
+        if isinstance(out, np.generic):
+            raise DTypeError(f"{operator}: out is a scalar; pass an array")
+        x, out = np.asarray(x), np.asarray(out)
+        _out.check_layout(operator, x, out, plan)
+        if not out.flags.writeable:
+            raise OutputError(f"{operator}: out is read-only; pass a writable array")
+        _out.check_memory(operator, _memory(x), _memory(out))
+        np.copyto(out.reshape(plan.spread), x.reshape(plan.split))
+
+    def is_integer(self, array: Any) -> bool:
+        """Whether an array holds NumPy's own integers."""
+        return array.dtype.kind in "iu"
+
+    def from_numpy(self, array: Any, device: str | None) -> Any:
+        """Give the array itself."""
+        if device not in (None, "cpu"):
+            raise ValueError(f"NumPy has no device {device!r}, only 'cpu'")
+        return array
+
+
+def _broadcast(values: Any, plan: Plan) -> Any:
+    return np.broadcast_to(values.reshape(plan.split), plan.spread).reshape(plan.shape)
+
+
+def _fresh(values: Any, plan: Plan) -> Any:
+    # ndarray, not empty: empty makes a zero-width string one character wide.
+    result: Any = np.ndarray(plan.spread, values.dtype)
+    np.copyto(result, values.reshape(plan.split))
+    return result.reshape(plan.shape)
+
+
+def _carry(x: Any, make: Callable[[Any], Any]) -> Any:
+    """Make the result of an array's values, and give it what the array's class adds."""
+    if type(x) is np.ndarray:
+        return make(x)
+    if isinstance(x, np.generic):
+        return make(np.asarray(x))
+    if type(x) is np.ma.MaskedArray:
+        mask = np.ma.getmask(x)
+        return np.ma.MaskedArray(
+            make(np.asarray(x)),
+            mask=mask if mask is np.ma.nomask else make(mask),
+            fill_value=x.fill_value,
+            hard_mask=x.hardmask,
+        )
+    # NumPy's own protocol for subclasses: units, records and other metadata of the whole.
+    return x.__array_wrap__(make(np.asarray(x)), None, False)
+
+
+def _memory(array: Any) -> _out.Memory:
+    address = array.__array_interface__["data"][0]
+    return _out.Memory(address, array.shape, array.strides, array.itemsize)
+
+
+executor = NumPy()

@@ -1,0 +1,114 @@
+"""PyTorch: tensors on any device, with their gradients."""
+
+from typing import Any
+
+import torch
+
+from tileops._plan import Plan
+from tileops.errors import DTypeError, OutputError
+from tileops.execute import _out
+from tileops.execute.array_api import Executor
+
+_AS_BYTES = frozenset(
+    getattr(torch, name)
+    for name in (
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)),
+        *("bits1x8", "bits2x4", "bits4x2", "bits8", "bit"),
+    )
+    if hasattr(torch, name)
+)
+"""Dtypes narrower than a byte, and raw bits: stored in whole bytes, and copied by no kernel."""
+
+_UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
+
+
+class Torch(Executor):
+    """Repeats by the library's own operation, which records the gradient."""
+
+    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+        """Give the shape; sizes may be symbolic while tracing."""
+        if x.is_nested:
+            raise DTypeError(
+                f"{operator}: the input is a nested tensor, whose rows differ in size, so that no "
+                f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
+            )
+        return tuple(x.shape)
+
+    def itemsize(self, x: Any) -> int:
+        """Give the bytes of an element."""
+        return int(x.dtype.itemsize)
+
+    def check(self, operator: str, x: Any, plan: Plan) -> None:
+        """Refuse tensors without strides, and those quantised along an axis."""
+        if x.layout is not torch.strided:
+            raise DTypeError(
+                f"{operator}: the input has layout {x.layout}; only torch.strided tensors are "
+                f"repeated; pass x.to_dense()"
+            )
+        if x.is_quantized and x.qscheme() not in _UNIFORM:
+            raise DTypeError(
+                f"{operator}: the input is quantised along axis {x.q_per_channel_axis()}, whose "
+                f"scales the result could not carry; pass x.dequantize() or x.int_repr()"
+            )
+
+    def view(self, x: Any, plan: Plan) -> Any:
+        """Expand without a copy; a write to the input shows in the result."""
+        return _spread(x, plan).reshape(plan.shape) if plan.is_view else None
+
+    def copy(self, x: Any, plan: Plan) -> Any:
+        """Repeat into new memory."""
+        if x.dtype in _AS_BYTES:
+            return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
+        return x.repeat(plan.repeats)
+
+    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+        """Write through a view of `out` whose axes are split like the plan's."""
+        _out.check_class(operator, torch.Tensor, out)
+        if out.layout is not torch.strided or out.is_quantized or x.is_quantized:
+            raise DTypeError(
+                f"{operator}: out= works between dense tensors that are not quantised; "
+                f"leave out= away"
+            )
+        if torch.is_grad_enabled() and (x.requires_grad or out.requires_grad):
+            raise OutputError(
+                f"{operator}: out= records no gradient, and the input or out requires one; "
+                f"leave out= away, or call under torch.no_grad()"
+            )
+        _out.check_layout(operator, x, out, plan)
+        if not x.is_meta:
+            _out.check_memory(operator, _memory(x), _memory(out))
+        if x.dtype in _AS_BYTES:
+            x, out = x.view(torch.uint8), out.view(torch.uint8)
+        out.view(plan.spread).copy_(_spread(x, plan))
+
+    def is_symbolic(self, count: Any) -> bool:
+        """Whether a count is a symbolic integer of dynamic shapes."""
+        return isinstance(count, torch.SymInt)
+
+    def why_unknown(self, array: Any) -> str | None:
+        """Say that a meta tensor has no values."""
+        return "a meta tensor holds none; pass ints" if array.is_meta else None
+
+    def from_numpy(self, array: Any, device: str | None) -> Any:
+        """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
+        return torch.tensor(array, device=device)
+
+    def to_numpy(self, x: Any) -> Any:
+        """Copy a tensor to the host."""
+        return x.detach().resolve_conj().resolve_neg().cpu().numpy()
+
+    def devices(self) -> list[str]:
+        """Name the CPU and each GPU."""
+        return ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+
+
+def _spread(x: Any, plan: Plan) -> Any:
+    return x.reshape(plan.split).expand(plan.spread)
+
+
+def _memory(x: Any) -> _out.Memory:
+    size = x.element_size()
+    return _out.Memory(x.data_ptr(), tuple(x.shape), tuple(s * size for s in x.stride()), size)
+
+
+executor = Torch()
