@@ -91,8 +91,8 @@ def expand_repeats(
                 else f"pass 1 or {size}, or use tile to repeat the axis"
             )
             raise argument.error(
-                f"{argument.operator}: axis {axis}: the input has size {size} and {argument.name} asks "
-                f"for {wanted} ({argument.name}={given}); "
+                f"{argument.operator}: axis {axis}: the input has size {size} and "
+                f"{argument.name} asks for {wanted} ({argument.name}={given}); "
                 f"two sizes must be equal or one of them 1; {remedy}"
             )
     return shape, tuple(repeats)

@@ -1,0 +1,187 @@
+"""The command line: tile and expand files, and list the libraries found here."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import tileops
+from tileops import execute
+from tileops._rules import EXPAND, TILE, Argument, check_size
+from tileops.execute.array_api import Executor
+
+try:
+    from cyclopts import App, CycloptsError, Parameter, Token
+    from PIL.Image import DecompressionBombError
+    from rich.console import Console
+    from rich.table import Table
+
+    from tileops import _files
+except ModuleNotFoundError as missing:
+    sys.exit(
+        f"tileops: the command line needs {missing.name}; "
+        f"install it with: python -m pip install 'array-tileops[cli]'"
+    )
+
+app = App(
+    name="tileops",
+    help="Tile and Expand arrays in .npy files and images, on any array library.",
+    version=tileops.__version__,
+)
+
+
+class CommandError(Exception):
+    """A wrong word on the command line, or a library that is not there."""
+
+
+def _whole(_type: Any, tokens: Sequence[Token]) -> list[int]:
+    """Read whole numbers: the library's own reading of ints rounds 1.5 to 2."""
+    try:
+        return [int(token.value) for token in tokens]
+    except ValueError:
+        words = " ".join(token.value for token in tokens)
+        raise CommandError(f"{tokens[0].keyword} {words}: counts must be whole numbers") from None
+
+
+Source = Annotated[Path, Parameter(help="The .npy file or image (PNG, JPEG, WebP) to read.")]
+Target = Annotated[Path, Parameter(help="Where to write; replaced only when all went well.")]
+Counts = Annotated[
+    list[int],
+    Parameter(converter=_whole, consume_multiple=True, negative="", allow_repeating=False),
+]
+Library = Annotated[str, Parameter(help=f"The array library: {', '.join(execute.LIBRARIES)}.")]
+Device = Annotated[str | None, Parameter(help="The library's device, such as cuda or cpu.")]
+MaxBytes = Annotated[int | None, Parameter(help="Refuse a result of more bytes than this.")]
+
+
+@app.command
+def tile(
+    src: Source,
+    dst: Target,
+    /,
+    *,
+    repeats: Counts,
+    library: Library = "numpy",
+    device: Device = None,
+    max_bytes: MaxBytes = None,
+) -> None:
+    """Repeat the array in SRC along its axes and write it to DST.
+
+    Parameters
+    ----------
+    repeats
+        How often each axis is repeated, aligned on the right. The axes of an image are
+        height, width and channels: 4 6 1 makes a wall of 4 rows of 6.
+    """
+    how = TILE, tileops.tile, tileops.tile_shape
+    _apply(*how, src, dst, repeats, library, device, max_bytes)
+
+
+@app.command
+def expand(
+    src: Source,
+    dst: Target,
+    /,
+    *,
+    shape: Counts,
+    library: Library = "numpy",
+    device: Device = None,
+    max_bytes: MaxBytes = None,
+) -> None:
+    """Broadcast the array in SRC with a shape and write it to DST.
+
+    Parameters
+    ----------
+    shape
+        The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is.
+    """
+    _apply(
+        EXPAND, tileops.expand, tileops.expand_shape, src, dst, shape, library, device, max_bytes
+    )
+
+
+@app.command
+def info() -> None:
+    """List the array libraries, versions and devices found here."""
+    table = Table("library", "version", "devices", title=f"tileops {tileops.__version__}")
+    for name in execute.LIBRARIES:
+        table.add_row(name, *_describe(name))
+    Console().print(table)
+
+
+def _describe(name: str) -> tuple[str, str]:
+    try:
+        executor = execute.library(name)
+    except ImportError:
+        return "not installed", ""
+    try:
+        devices = ", ".join(executor.devices()) or "none"
+    except Exception as error:  # noqa: BLE001 (a driver that is missing has many faces)
+        devices = f"none ({_one_line(error)})"
+    return str(getattr(sys.modules[name], "__version__", "unknown")), devices
+
+
+def _apply(
+    argument: Argument,
+    operator: Callable[..., Any],
+    shape_of: Callable[..., tuple[int, ...]],
+    src: Path,
+    dst: Path,
+    counts: list[int],
+    library: str,
+    device: str | None,
+    max_bytes: int | None,
+) -> None:
+    if not counts:
+        raise CommandError(f"--{argument.name} needs a whole number for each axis, such as 4 6 1")
+    x = _files.read(src)
+    shape = shape_of(x.shape, counts)
+    check_size(argument, shape, x.itemsize, max_bytes)
+
+    def fill(out: Any) -> None:
+        if library == "numpy":
+            operator(x, counts, out=out)
+        else:
+            executor, there = _carry(library, x, device)
+            out[...] = executor.to_numpy(operator(there, counts))
+
+    _files.write(dst, shape, x.dtype, fill)
+    Console().print(f"{dst}: {shape} {x.dtype}", highlight=False)
+
+
+def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
+    if library not in execute.LIBRARIES:
+        raise CommandError(
+            f"--library {library} is not known; use one of {', '.join(execute.LIBRARIES)}"
+        )
+    try:
+        executor = execute.library(library)
+    except ImportError as error:
+        raise CommandError(f"--library {library} is not installed ({error})") from error
+    try:
+        return executor, executor.from_numpy(x, device)
+    except Exception as error:
+        raise CommandError(
+            f"--library {library} cannot hold {x.dtype} on device {device or 'default'}: {error}"
+        ) from error
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def main() -> None:
+    """Run the command line: an error is one line on stderr and exit code 2."""
+    try:
+        app(exit_on_error=False, print_error=False, result_action="return_value")
+    except (
+        CycloptsError,
+        DecompressionBombError,
+        CommandError,
+        MemoryError,
+        OSError,
+        ValueError,
+        tileops.TileOpsError,
+    ) as error:
+        sys.stderr.write(f"tileops: {_one_line(error)}\n")
+        sys.exit(2)
