@@ -1,9 +1,4 @@
-"""Draws azulejo.png, the small seamless tile that the README repeats into a wall.
-
-Everything is computed from the distances to the nearest edges, so the tile is
-mirror symmetric about each of them: whatever touches an edge or a corner goes
-on in the neighbouring tile. Needs NumPy and, for saving, Pillow.
-"""
+"""Draws azulejo.png, the small seamless tile that the README repeats into a wall."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-type Field = NDArray[np.float64]
-type Mask = NDArray[np.bool_]
-type Colour = tuple[int, int, int]
+Field = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Colour = tuple[int, int, int]
 
 SIDE = 96
 SUPERSAMPLING = 8
@@ -25,7 +20,6 @@ SKY: Colour = (128, 170, 218)
 COBALT: Colour = (28, 70, 158)
 NAVY: Colour = (16, 38, 104)
 OCHRE: Colour = (226, 166, 56)
-GROUT: Colour = (222, 217, 203)
 
 
 @dataclass(frozen=True)
@@ -50,12 +44,14 @@ class Canvas:
     def average(self) -> NDArray[np.uint8]:
         """Box-average the samples of each pixel, which is what smooths the edges."""
         blocks = self.pixels.reshape(SIDE, SUPERSAMPLING, SIDE, SUPERSAMPLING, 3)
-        return np.rint(blocks.mean(axis=(1, 3))).astype(np.uint8)
+        averaged: Field = blocks.mean(axis=(1, 3))
+        return np.rint(averaged).astype(np.uint8)
 
 
 def fold_quadrants() -> tuple[Field, Field]:
     """Give |x| and |y| of every sample: 0 at the tile's centre, 1 on its edges."""
     samples = SIDE * SUPERSAMPLING
+    # The fold makes the tile mirror symmetric about its edges, hence seamless.
     # Whole numbers before the division make the four quadrants equal to the last bit.
     folded = np.abs(2 * np.arange(samples) + 1 - samples) / samples
     across, down = np.meshgrid(folded, folded)
@@ -77,8 +73,10 @@ def petals(seen: Polar, count: int, inner: float, outer: float, width: float, tu
     off_axis = (seen.angle - turn + pitch / 2) % pitch - pitch / 2
     along = seen.radius * np.cos(off_axis)
     aside = np.abs(seen.radius * np.sin(off_axis))
-    progress = np.clip((along - inner) / (outer - inner), 0, 1)
-    return aside < width * np.sin(np.pi * progress**1.25)
+    progress = (along - inner) / (outer - inner)
+    # Outside of the petal the sine is not asked: at its ends it is not quite zero.
+    belly: Field = np.sin(np.pi * np.clip(progress, 0, 1) ** 1.25)
+    return (progress > 0) & (progress < 1) & (aside < width * belly)
 
 
 def star(seen: Polar, points: int, valley: float, tip: float, turn: float) -> Mask:
@@ -86,9 +84,10 @@ def star(seen: Polar, points: int, valley: float, tip: float, turn: float) -> Ma
     half = np.pi / points
     off_tip = np.abs((seen.angle - turn + half) % (2 * half) - half)
     # The side from the tip to the valley is a line: solve it for the radius.
-    rise = valley * np.sin(half)
-    run = tip - valley * np.cos(half)
-    return seen.radius * (rise * np.cos(off_tip) + run * np.sin(off_tip)) < tip * rise
+    rise: float = valley * np.sin(half)
+    run: float = tip - valley * np.cos(half)
+    beyond: Field = seen.radius * (rise * np.cos(off_tip) + run * np.sin(off_tip))
+    return beyond < tip * rise
 
 
 def ring(seen: Polar, inner: float, outer: float) -> Mask:
@@ -115,7 +114,7 @@ def draw_arcs(canvas: Canvas, corner: Polar) -> None:
 
 
 def draw_beads(canvas: Canvas, corner: Polar) -> None:
-    """String cream beads along the arcs."""
+    """Thread cream beads along the arcs."""
     pitch = np.pi / 14
     # A bead lies on each edge, so that the neighbour completes it.
     off_bead = (corner.angle + pitch / 2) % pitch - pitch / 2
@@ -128,21 +127,25 @@ def draw_beads(canvas: Canvas, corner: Polar) -> None:
 
 def draw_rosette(canvas: Canvas, corner: Polar) -> None:
     """Draw a quarter of the large flower into every corner."""
-    eighth = np.pi / 8
-    canvas.paint(petals(corner, 8, 0.10, 0.66, 0.150, eighth), SKY)
-    canvas.paint(petals(corner, 8, 0.05, 0.67, 0.145, 0.0), CREAM)
-    canvas.paint(petals(corner, 8, 0.08, 0.64, 0.125, 0.0), COBALT)
-    canvas.paint(petals(corner, 8, 0.22, 0.54, 0.045, 0.0), MIST)
-    canvas.paint(disc(corner, 0.20), CREAM)
+    between = np.pi / 8
+    canvas.paint(petals(corner, 8, 0.10, 0.69, 0.084, between), SKY)
+    canvas.paint(petals(corner, 8, 0.04, 0.69, 0.134, 0.0), CREAM)
+    canvas.paint(petals(corner, 8, 0.08, 0.66, 0.114, 0.0), COBALT)
+    canvas.paint(petals(corner, 8, 0.22, 0.56, 0.045, 0.0), MIST)
+    canvas.paint(disc(corner, 0.205), CREAM)
     canvas.paint(disc(corner, 0.165), OCHRE)
     canvas.paint(disc(corner, 0.07), NAVY)
 
 
 def draw_star(canvas: Canvas, centre: Polar) -> None:
-    """Set the star into the middle, its long points along the diagonals' axes."""
-    canvas.paint(petals(centre, 4, 0.0, 0.80, 0.10, 0.0), CREAM)
-    canvas.paint(star(centre, 8, 0.20, 0.36, np.pi / 8), CREAM)
-    canvas.paint(disc(centre, 0.10), OCHRE)
+    """Set the star into the middle, its long points towards the neighbours."""
+    between = np.pi / 4
+    canvas.paint(star(centre, 4, 0.165, 0.43, between), SKY)
+    canvas.paint(star(centre, 4, 0.19, 0.80, 0.0), CREAM)
+    canvas.paint(star(centre, 4, 0.08, 0.58, 0.0), SKY)
+    canvas.paint(disc(centre, 0.185), CREAM)
+    canvas.paint(disc(centre, 0.145), OCHRE)
+    canvas.paint(disc(centre, 0.06), NAVY)
 
 
 def main() -> None:

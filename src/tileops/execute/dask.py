@@ -36,7 +36,8 @@ class Dask(Executor):
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat; each chunk owns its memory when it is computed."""
         result = _repeat(x, plan)
-        return result if plan.merges else result.map_blocks(_copied, dtype=x.dtype)
+        owns = plan.merges or 0 in plan.shape
+        return result if owns else result.map_blocks(_copied, dtype=x.dtype)
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""
@@ -54,8 +55,14 @@ class Dask(Executor):
 
 
 def _repeat(x: Any, plan: Plan) -> Any:
-    if plan.merges or 0 in plan.shape:
-        return da.tile(x, plan.repeats)
+    if 0 in plan.shape:
+        # The library's own empty results lose a foreign byte order, or divide by zero.
+        return da.from_array(np.empty_like(x._meta, shape=plan.shape))  # noqa: SLF001
+    if plan.merges:
+        if x.dtype.isnative:
+            return da.tile(x, plan.repeats)
+        # Concatenation turns a foreign byte order into the native one.
+        return da.tile(x.view(x.dtype.newbyteorder()), plan.repeats).view(x.dtype)
     # Left to itself, broadcast_to makes one chunk of a broadcast axis, however long.
     kept = ((1,),) * (len(plan.source) - x.ndim) + x.chunks
     chunks = normalize_chunks(

@@ -1,0 +1,46 @@
+"""The library that a run is about: ``pytest --library torch``."""
+
+import numpy as np
+import pytest
+
+import variants
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--library", choices=list(variants.ALL), default="numpy", help="the library under test"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "library(*names): runs only with --library of these")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests of other libraries: each has a run of its own."""
+    library = config.getoption("--library")
+    names = {item: [n for m in item.iter_markers("library") for n in m.args] for item in items}
+    other = [item for item in items if names[item] and library not in names[item]]
+    config.hook.pytest_deselected(items=other)
+    items[:] = [item for item in items if item not in set(other)]
+
+
+def pytest_report_header(config):
+    """Name what runs, and what cannot run on this machine."""
+    found = variants.ALL[config.getoption("--library")]
+    return [
+        f"variant {variant!r}: {f'left out, {why}' if (why := variant.missing()) else 'runs'}"
+        for variant in found
+    ]
+
+
+def pytest_generate_tests(metafunc):
+    """Run a test of ``xp`` for each variant; a library that is missing is an error here."""
+    if "xp" in metafunc.fixturenames:
+        found = [v for v in variants.ALL[metafunc.config.getoption("--library")] if not v.missing()]
+        metafunc.parametrize("xp", found, scope="session", ids=repr)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20_26)

@@ -1,0 +1,145 @@
+"""What is accepted as repeats or a shape, and what is refused."""
+
+from collections import UserList
+
+import numpy as np
+import pytest
+
+import tileops
+
+import variants
+
+
+@pytest.fixture
+def x(xp, rng):
+    return xp.make(variants.random_bits(rng, "int16", 2, (2, 3)), "int16")
+
+
+@pytest.mark.parametrize(
+    "two",
+    [
+        2,
+        (2,),
+        [2],
+        range(2, 3),
+        UserList([2]),
+        np.int8(2),
+        np.uint64(2),
+        np.array(2),
+        np.array([2]),
+        np.array([2], ">i4"),
+        [np.array(2, np.int8)],
+        (np.int64(2),),
+    ],
+    ids=repr,
+)
+def test_integers_of_every_kind_are_counts(x, two):
+    assert tuple(tileops.tile(x, two).shape) == (2, 6)
+    assert tuple(tileops.expand(x[:, :1], two).shape) == (2, 2)
+    assert tileops.tile_shape((2, 3), two) == (2, 6)
+    assert tileops.tile_shape(two, 3) == (6,)
+    assert tileops.expand_shape((2, 1), two) == (2, 2)
+    assert all(type(size) is int for size in tileops.tile_shape((2, 3), two))
+
+
+def test_integer_arrays_of_the_library_are_counts(xp, x):
+    assert tuple(tileops.tile(x, xp.numbers(3, 2)).shape) == (6, 6)
+    assert tuple(tileops.tile(x, xp.numbers(3, 2)[1]).shape) == (2, 6)
+    assert tuple(tileops.tile(x, [xp.numbers(3, 2)[1], 1]).shape) == (4, 3)
+    assert tuple(tileops.expand(x, xp.numbers(4, 1, 1)).shape) == (4, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        True,
+        [True],
+        np.True_,
+        np.array([True]),
+        1.0,
+        [2.0],
+        np.float32(2),
+        np.array([2.0]),
+        np.array([]),
+        np.array([2], object),
+        "2",
+        b"2",
+        None,
+        [None],
+        [[1, 2]],
+        {2},
+        {2: 3},
+        2j,
+        np.array([2], "m8[s]"),
+    ],
+    ids=repr,
+)
+def test_other_things_are_no_counts(x, counts):
+    for error in (TypeError, tileops.RepeatsError, tileops.DTypeError):
+        with pytest.raises(error, match=r"^tile: repeats(\[0\])? is .*must be integers"):
+            tileops.tile(x, counts)
+    for error in (TypeError, tileops.ShapeError, tileops.DTypeError):
+        with pytest.raises(error, match=r"^expand: shape(\[0\])? is .*must be integers"):
+            tileops.expand(x, counts)
+    with pytest.raises(tileops.RepeatsError):
+        tileops.tile_shape((2, 3), counts)
+    with pytest.raises(tileops.ShapeError):
+        tileops.expand_shape(counts, 1)
+
+
+def test_bools_and_floats_of_the_library_are_no_counts(xp, x):
+    for dtype, itemsize in (("bool", 1), ("float32", 4), ("float64", 8)):
+        wrong = xp.plain(np.zeros(2, f"V{itemsize}"), dtype)
+        with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
+            tileops.tile(x, wrong)
+        with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
+            tileops.tile(x, [wrong[0], 1])
+        with pytest.raises(tileops.ShapeTypeError, match="must be integers"):
+            tileops.expand(x, wrong)
+
+
+def test_two_dimensional_counts_are_refused(x):
+    with pytest.raises(tileops.RepeatsError, match=r"repeats has shape \(1, 2\).*one-dimensional"):
+        tileops.tile(x, np.ones((1, 2), int))
+    with pytest.raises(tileops.ShapeError, match=r"shape has shape \(1, 2\).*one-dimensional"):
+        tileops.expand(x, np.ones((1, 2), int))
+
+
+def test_a_negative_count_is_refused_with_its_axis(x):
+    with pytest.raises(tileops.RepeatsError, match=r"tile: axis 1: repeats\[0\] is -2"):
+        tileops.tile(x, -2)
+    with pytest.raises(tileops.RepeatsError, match=r"tile: axis 0: repeats\[0\] is -1"):
+        tileops.tile(x, np.array([-1, 2], np.int8))
+    with pytest.raises(tileops.ShapeError, match=r"shape\[1\] is -1 .*1 keeps an axis"):
+        tileops.expand(x, (2, -1))
+    with pytest.raises(tileops.ShapeError, match=r"input shape\[0\] is -1"):
+        tileops.tile_shape((-1, 2), 2)
+
+
+def test_a_negative_repeat_on_an_empty_array_is_refused(xp):
+    x = xp.make(np.zeros((0, 3), "V4"), "float32")
+    with pytest.raises(tileops.RepeatsError, match=r"axis 0: repeats\[0\] is -1"):
+        tileops.tile(x, (-1, 1))
+    with pytest.raises(tileops.RepeatsError, match=r"axis 1: repeats\[1\] is -1"):
+        tileops.tile(x, (0, -1))
+
+
+def test_int8_repeats_do_not_overflow(x):
+    assert tuple(tileops.tile(x, np.array([100, 100], np.int8)).shape) == (200, 300)
+
+
+@pytest.mark.parametrize("shape, target", [((2, 3), (5, 3)), ((0,), (4,)), ((3,), (0,)), ((4,), 2)])
+def test_sizes_that_do_not_broadcast_are_refused(xp, shape, target):
+    x = xp.make(np.zeros(shape, "V4"), "float32")
+    with pytest.raises(tileops.ShapeError, match=r"^expand: axis 0: the input has size \d and"):
+        tileops.expand(x, target)
+    with pytest.raises(tileops.ShapeError, match=r"must be equal or one of them 1; pass 1 or"):
+        tileops.expand_shape(shape, target)
+
+
+@pytest.mark.parametrize("x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray])
+@pytest.mark.usefixtures("xp")
+def test_what_is_no_array_is_refused(x):
+    for operator in (tileops.tile, tileops.expand):
+        with pytest.raises(TypeError, match=r"no array; pass an array of NumPy.*numpy\.asarray"):
+            operator(x, 2)

@@ -1,0 +1,62 @@
+"""What only Dask has: laziness, chunks, sizes that are not known yet."""
+
+from math import prod
+
+import numpy as np
+import pytest
+
+import tileops
+
+pytestmark = pytest.mark.library("dask")
+
+
+@pytest.fixture
+def da():
+    import dask.array
+
+    return dask.array
+
+
+@pytest.fixture
+def never(da):
+    """An array that fails when it is computed."""
+
+    def fail(_):
+        raise AssertionError("computed")
+
+    return da.ones((4, 1), chunks=2).map_blocks(fail, dtype="f8", meta=np.empty((0, 0)))
+
+
+@pytest.mark.parametrize("counts", [1, 2, 0, (2, 1, 3), (3, 0)])
+def test_tile_stays_lazy(never, counts):
+    assert tileops.tile(never, counts).shape == tileops.tile_shape((4, 1), counts)
+
+
+@pytest.mark.parametrize("copy", [True, None, False])
+@pytest.mark.parametrize("shape", [1, (4, 5), (3, 1, 1), (4, 0)])
+def test_expand_stays_lazy(never, copy, shape):
+    assert tileops.expand(never, shape, copy=copy).shape == tileops.expand_shape((4, 1), shape)
+
+
+def test_a_broadcast_axis_is_cut_into_chunks(da):
+    for copy in (True, None):
+        result = tileops.expand(da.ones((3, 1), chunks=(2, 1)), (10**7, 3, 10), copy=copy)
+        assert result.shape == (10**7, 3, 10)
+        assert result.chunks[1] == (2, 1)
+        assert 8 * prod(map(max, result.chunks)) <= 2**27
+
+
+def test_unknown_sizes_are_refused_with_the_remedy(da):
+    x = da.arange(10, chunks=5)
+    x = x[x > 3]
+    for operator in (tileops.tile, tileops.expand):
+        with pytest.raises(tileops.ShapeError, match=r"axis 0 .*compute_chunk_sizes"):
+            operator(x, 2)
+
+
+def test_computed_copies_are_writable(da):
+    x = da.from_array(np.arange(3.0), chunks=3)
+    for result in (tileops.expand(x, (2, 3), copy=True), tileops.tile(x, 1), tileops.tile(x, 2)):
+        values = result.compute()
+        assert values.flags.writeable
+        assert values.flags.c_contiguous

@@ -1,0 +1,97 @@
+"""What only JAX has: tracing, transformations, typed keys, symbolic shapes."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tileops
+
+pytestmark = pytest.mark.library("jax")
+
+
+@pytest.fixture
+def jax():
+    import jax
+
+    return jax
+
+
+def test_jit_grad_and_vmap(jax):
+    jnp = jax.numpy
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert (jax.jit(lambda x: tileops.tile(x, (2, 2)))(x) == jnp.tile(x, (2, 2))).all()
+    assert (jax.vmap(lambda row: tileops.tile(row, 2))(x) == jnp.tile(x, (1, 2))).all()
+    assert (jax.grad(lambda x: tileops.tile(x, (2, 2)).sum())(x) == 4).all()
+    assert (jax.grad(lambda x: tileops.expand(x, (5, 1, 1)).sum())(x) == 5).all()
+
+
+@pytest.mark.parametrize("repeats, primitive", [((2, 2), "tile"), ((3, 1, 1), "broadcast_in_dim")])
+def test_a_call_is_one_primitive(jax, repeats, primitive):
+    x = jax.numpy.ones((2, 3))
+    jaxpr = jax.make_jaxpr(lambda x: tileops.tile(x, repeats))(x)
+    assert [equation.primitive.name for equation in jaxpr.eqns] == [primitive]
+
+
+@pytest.mark.parametrize("call", [tileops.tile, tileops.expand])
+def test_traced_counts_must_be_static(jax, call):
+    x = jax.numpy.ones((1, 3))
+    message = r"traced.*must be static.*static_argnums.*close over"
+    for counts in (2, jax.numpy.array([2, 3])):
+        with pytest.raises(TypeError, match=message):
+            jax.jit(call)(x, counts)
+    with pytest.raises(TypeError, match=message):
+        jax.jit(lambda x, n: call(x, (n, 3)))(x, 2)
+    assert jax.jit(call, static_argnums=1)(x, (2, 1)).shape == (2, 3)
+
+
+def test_typed_keys_are_repeated(jax):
+    key = jax.random.key(7)
+    result = tileops.tile(key, (2,))
+    assert result.dtype == key.dtype
+    data = jax.random.key_data(result)
+    assert (data == jax.random.key_data(key)).all()
+
+
+def test_export_with_symbolic_sizes(jax):
+    export = jax.export
+    (n,) = export.symbolic_shape("n")
+    spec = jax.ShapeDtypeStruct((n, 1), "float32")
+
+    def f(x):
+        return (
+            tileops.tile(x, (2, 3)),
+            tileops.expand(x, (4, 1, 5)),
+            tileops.tile(x, (1, x.shape[0])),
+        )
+
+    exported = export.deserialize(export.export(jax.jit(f))(spec).serialize())
+    for size in (2, 5):
+        shapes = [r.shape for r in exported.call(jax.numpy.ones((size, 1), "float32"))]
+        assert shapes == [(2 * size, 3), (4, size, 5), (size, size)]
+
+
+def test_out_and_views_are_refused_with_a_remedy(jax):
+    x = jax.numpy.ones(2)
+    with pytest.raises(TypeError, match=r"out= is not possible for jax arrays.*returned array"):
+        tileops.tile(x, 2, out=x)
+    with pytest.raises(ValueError, match=r"copy=False"):
+        tileops.tile(x, 2, copy=False)
+
+
+def test_donating_the_input_keeps_the_result(jax):
+    x = jax.numpy.arange(3.0)
+    results = tileops.tile(x, 1), tileops.expand(x, 3, copy=True)
+    x.delete()
+    assert all(result.tolist() == [0, 1, 2] for result in results)
+
+
+def test_sizes_past_int64_do_not_end_the_process():
+    code = (
+        "import jax.numpy as jnp, tileops\n"
+        "for repeats in (2**62, (2**32, 2**32), 2**100, (2**40, 0, 2**40)):\n"
+        "    try: tileops.tile(jnp.ones((2, 1)), repeats)\n"
+        "    except tileops.OutputTooLargeError: print('refused')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "refused\n" * 4), done.stderr

@@ -1,0 +1,159 @@
+"""What only NumPy has: strings, objects, records, subclasses, scalars, odd memory."""
+
+import numpy as np
+import pytest
+
+import tileops
+
+pytestmark = pytest.mark.library("numpy")
+
+
+def test_strings_and_objects():
+    strings = np.array(["", "é", "a long string that is not kept inline"], np.dtypes.StringDType())
+    result = tileops.tile(strings, (2, 1))
+    assert result.dtype == strings.dtype
+    assert result.tolist() == [strings.tolist()] * 2
+    missing = np.array(["a", None], np.dtypes.StringDType(na_object=None))
+    assert tileops.tile(missing, 2).tolist() == ["a", None, "a", None]
+    one, two = object(), [2]
+    objects = np.array([one, two], object)
+    assert [id(v) for v in tileops.tile(objects, 2)] == [id(one), id(two)] * 2
+    assert [id(v) for v in tileops.expand(objects[:1], 3, copy=True)] == [id(one)] * 3
+
+
+def test_strings_into_out():
+    out = np.array(["old"] * 4, np.dtypes.StringDType())
+    tileops.tile(np.array(["x", "a string past sixteen bytes"], out.dtype), 2, out=out)
+    assert out.tolist() == ["x", "a string past sixteen bytes"] * 2
+
+
+def test_zero_width_strings_and_records_keep_their_dtype():
+    for dtype in ("U0", "S0", "V0", np.dtype([])):
+        x = np.ndarray((2,), dtype)
+        result = tileops.tile(x, 3)
+        assert (result.dtype, result.shape) == (x.dtype, (6,))
+
+
+def test_a_masked_array_keeps_its_mask_and_fill_value():
+    x = np.ma.array([[1, 2, 3]], mask=[[0, 1, 0]], fill_value=-7)
+    result = tileops.tile(x, (2, 2))
+    assert type(result) is np.ma.MaskedArray
+    assert result.tolist(-1) == [[1, -1, 3, 1, -1, 3]] * 2
+    assert result.fill_value == -7
+    assert result.data.tolist() == [[1, 2, 3, 1, 2, 3]] * 2
+    expanded = tileops.expand(x, (2, 1))
+    assert expanded.tolist(-1) == [[1, -1, 3]] * 2
+    assert np.shares_memory(expanded.data, x.data)
+    assert x.tolist(-1) == [[1, -1, 3]]
+
+
+def test_a_masked_array_without_a_mask_has_none():
+    result = tileops.tile(np.ma.array([1.0, 2.0]), 2)
+    assert result.mask is np.ma.nomask
+
+
+def test_masks_of_records_and_hard_masks():
+    x = np.ma.array([(1, 2.0)], dtype="i2,f8", mask=[(True, False)], hard_mask=True)
+    result = tileops.tile(x, 2)
+    assert result.mask.tolist() == [(True, False)] * 2
+    assert result.hardmask
+
+
+def test_an_unknown_kind_of_masked_array_is_refused():
+    class Mine(np.ma.MaskedArray):
+        pass
+
+    for x in (Mine([1]), np.ma.masked):
+        with pytest.raises(TypeError, match="masked array of a kind that is not known"):
+            tileops.tile(x, 2)
+
+
+class Tagged(np.ndarray):
+    def __array_finalize__(self, source):
+        self.tag = getattr(source, "tag", None)
+
+
+def test_a_subclass_keeps_what_its_class_adds():
+    x = np.arange(3).view(Tagged)
+    x.tag = "metres"
+    for result in (tileops.tile(x, 2), tileops.expand(x, (2, 3))):
+        assert type(result) is Tagged
+        assert result.tag == "metres"
+    records = np.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])
+    result = tileops.tile(records, 2)
+    assert type(result) is np.recarray
+    assert result.a.tolist() == [1, 1]
+
+
+def test_a_matrix_stays_one_in_two_axes_and_is_refused_in_three():
+    x = np.asmatrix([[1, 2]])
+    assert type(tileops.tile(x, (2, 1))) is np.matrix
+    assert tileops.expand(x, (3, 2)).tolist() == [[1, 2]] * 3
+    with pytest.raises(TypeError, match=r"numpy\.matrix.*has 3"):
+        tileops.tile(x, (2, 1, 1))
+
+
+def test_a_memory_map_gives_a_plain_array(tmp_path):
+    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "i4", (2,))
+    x[:] = [1, 2]
+    result = tileops.tile(x, 2)
+    assert type(result) is np.ndarray
+    assert result.tolist() == [1, 2, 1, 2]
+    out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", "i4", (4,))
+    assert tileops.tile(x, 2, out=out) is out
+    assert out.tolist() == [1, 2, 1, 2]
+
+
+def test_out_is_between_plain_arrays():
+    masked = np.ma.array([1, 2], mask=[0, 1])
+    out = np.zeros(4, masked.dtype)
+    for x, into in ((masked, out), (out[:2].copy(), np.ma.array(out))):
+        with pytest.raises(TypeError, match=r"out= works between plain NumPy arrays"):
+            tileops.tile(x, 2, out=into)
+    assert out.tolist() == [0] * 4
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        tileops.tile(np.arange(2), 2, out=out)
+
+
+def test_numpy_scalars_are_arrays_of_rank_zero():
+    result = tileops.tile(np.float32(2.5), (2,))
+    assert (result.dtype, result.tolist()) == (np.float32, [2.5, 2.5])
+    assert tileops.tile(np.datetime64("2026-01-01"), 2).dtype == "M8[D]"
+    assert type(tileops.tile(np.int8(1), ())) is np.ndarray
+
+
+def test_a_view_is_read_only_and_a_copy_is_writable():
+    x = np.arange(3)
+    assert not tileops.expand(x, (2, 3)).flags.writeable
+    assert not tileops.tile(x, 1, copy=None).flags.writeable
+    for result in (tileops.expand(x, (2, 3), copy=True), tileops.tile(x, 2)):
+        assert result.flags.writeable
+        assert result.flags.c_contiguous
+    x.flags.writeable = False
+    assert tileops.tile(x, 1).flags.writeable
+
+
+def test_misaligned_and_fortran_memory():
+    raw = np.frombuffer(bytes(range(33)), np.uint8)[1:]
+    x = raw.view(">i4").reshape(4, 2).T
+    result = tileops.tile(x, (2, 1))
+    assert result.dtype == x.dtype
+    assert result.tobytes() == x.tobytes() * 2
+
+
+def test_out_reversed_and_in_fortran_order():
+    out = np.zeros((6, 4), order="F")[::-1, ::-1]
+    x = np.arange(6.0).reshape(3, 2)
+    assert tileops.tile(x, 2, out=out[:3]).tolist() == np.tile(x, 2).tolist()
+    assert tileops.tile(x, (2, 2), out=out).tolist() == np.tile(x, (2, 2)).tolist()
+
+
+def test_overlap_too_hard_to_decide_is_refused():
+    buffer = np.zeros(10**6, np.int8)
+    rng = np.random.default_rng(1)
+    strides = [int(s) for s in rng.integers(10_000, 20_000, 20)]
+    x = np.lib.stride_tricks.as_strided(buffer, (2,) * 20, strides)
+    out = np.lib.stride_tricks.as_strided(buffer[1:], (2,) * 20, strides[::-1])
+    with pytest.raises(ValueError, match="overlaps"):
+        tileops.tile(x, 1, out=out)

@@ -1,0 +1,68 @@
+"""The package as a whole: its names, its imports, its isolation."""
+
+import importlib.util
+import subprocess
+import sys
+from importlib.metadata import requires, version
+
+import pytest
+
+import tileops
+from tileops import errors
+
+pytestmark = pytest.mark.library("numpy")
+
+OTHERS = ("torch", "jax", "cupy", "dask", "onnx", "array_api_strict")
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_public_names():
+    operators = {"tile", "expand", "tile_shape", "expand_shape", "__version__"}
+    assert set(tileops.__all__) == operators | set(errors.__all__)
+    assert all(hasattr(tileops, name) for name in tileops.__all__)
+
+
+def test_the_version_stands_in_one_place():
+    assert version("array-tileops") == tileops.__version__
+
+
+def test_numpy_and_array_api_compat_are_all_that_is_needed():
+    needed = [r for r in requires("array-tileops") if "extra ==" not in r]
+    assert sorted(r.split(">")[0] for r in needed) == ["array-api-compat", "numpy"]
+
+
+def test_importing_imports_no_library():
+    code = f"import sys, tileops; print([m for m in {OTHERS} + ('cyclopts', 'PIL') if m in sys.modules])"
+    assert run(code) == "[]\n"
+
+
+def test_using_numpy_imports_no_library():
+    code = (
+        "import sys, numpy as np, tileops\n"
+        "tileops.tile(np.ones(3), np.array([2])); tileops.expand(np.ones(3), (2, 3))\n"
+        "try: tileops.tile([1], 2.0)\n"
+        "except TypeError: pass\n"
+        "try: tileops.tile(np.ones(3), '2')\n"
+        "except TypeError: pass\n"
+        f"print([m for m in {OTHERS} if m in sys.modules])"
+    )
+    assert run(code) == "[]\n"
+
+
+def test_this_environment_holds_no_other_array_library():
+    found = [name for name in OTHERS if importlib.util.find_spec(name)]
+    assert found == []
+
+
+def test_each_error_is_a_builtin_too():
+    for name in set(errors.__all__) - {"TileOpsError"}:
+        error = getattr(tileops, name)
+        assert issubclass(error, tileops.TileOpsError)
+        assert issubclass(error, ValueError) or issubclass(error, TypeError)
+    assert issubclass(tileops.RepeatsTypeError, TypeError)
+    assert issubclass(tileops.ShapeTypeError, TypeError)

@@ -1,0 +1,157 @@
+"""What only PyTorch has: gradients, conjugate views, meta tensors, layouts, narrow integers."""
+
+import pytest
+
+import tileops
+
+pytestmark = pytest.mark.library("torch")
+
+
+@pytest.fixture
+def torch():
+    import torch
+
+    return torch
+
+
+def same(a, b):
+    return (
+        a.dtype == b.dtype and a.shape == b.shape and a.device == b.device and bool((a == b).all())
+    )
+
+
+def test_gradients_flow(torch):
+    x = torch.randn(2, 1, 3, dtype=torch.float64, requires_grad=True)
+    for f in (
+        lambda x: tileops.tile(x, (2, 2, 1, 3)),
+        lambda x: tileops.tile(x, (0, 2)),
+        lambda x: tileops.tile(x, 1),
+        lambda x: tileops.expand(x, (4, 2, 5, 1)),
+        lambda x: tileops.expand(x, (2, 5, 3), copy=True),
+    ):
+        assert f(x).requires_grad
+        assert torch.autograd.gradcheck(f, x)
+        assert torch.autograd.gradgradcheck(f, x)
+
+
+def test_zero_repeats_give_zero_gradients(torch):
+    x = torch.ones(3, requires_grad=True)
+    tileops.tile(x, 0).sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+
+
+def test_parameters_stay_differentiable(torch):
+    weight = torch.nn.Parameter(torch.ones(2))
+    result = tileops.tile(weight, 3)
+    assert type(result) is torch.Tensor
+    assert not result.is_leaf
+    result.sum().backward()
+    assert weight.grad.tolist() == [3, 3]
+    frozen = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+    assert not tileops.tile(frozen, 3).requires_grad
+
+
+def test_conjugate_and_negative_views(torch):
+    z = torch.randn(3, dtype=torch.complex64)
+    for x in (z.conj(), z.conj().imag, torch._neg_view(z)):
+        assert same(tileops.tile(x, (2, 2)), x.repeat(2, 2))
+        assert same(tileops.expand(x, (2, 3)), x.expand(2, 3))
+        out = torch.empty(6, dtype=x.dtype)
+        assert same(tileops.tile(x, 2, out=out), x.repeat(2))
+    assert same(tileops.tile(z, 2, out=torch.empty(6, dtype=z.dtype).conj()), z.repeat(2))
+
+
+def test_meta_tensors_have_shapes_only(torch):
+    x = torch.empty(2, 3, device="meta", dtype=torch.bfloat16)
+    result = tileops.tile(x, (2, 1, 4))
+    assert (result.device.type, result.dtype, result.shape) == ("meta", x.dtype, (2, 2, 12))
+    assert tileops.expand(x, (5, 1, 3)).shape == (5, 2, 3)
+    out = torch.empty(2, 6, device="meta", dtype=x.dtype)
+    assert tileops.tile(x, 2, out=out) is out
+    assert tileops.tile(x, 2**40).shape == (2, 3 * 2**40)
+    with pytest.raises(TypeError, match="static"):
+        tileops.tile(x, torch.ones(2, device="meta", dtype=torch.int64))
+
+
+def test_narrow_integers_that_torch_cannot_repeat(torch):
+    raw = torch.arange(6, dtype=torch.uint8).reshape(2, 3)
+    x = raw.view(torch.uint4)
+    with pytest.raises(NotImplementedError):
+        x.repeat(2, 2)
+    assert same(tileops.tile(x, (2, 2)).view(torch.uint8), raw.repeat(2, 2))
+    out = torch.empty(4, 6, dtype=torch.uint4)
+    assert same(tileops.tile(x, (2, 2), out=out).view(torch.uint8), raw.repeat(2, 2))
+
+
+def test_quantised_tensors(torch, recwarn):
+    x = torch.quantize_per_tensor(torch.tensor([1.0, 2.0]), 0.5, 3, torch.qint8)
+    result = tileops.tile(x, 2)
+    assert (result.q_scale(), result.q_zero_point()) == (0.5, 3)
+    assert result.int_repr().tolist() == [5, 7, 5, 7]
+    scales, zeros = torch.tensor([0.1, 0.2]), torch.tensor([0, 0])
+    x = torch.quantize_per_channel(torch.ones(2, 2), scales, zeros, 0, torch.qint8)
+    with pytest.raises(TypeError, match=r"quantised along axis 0.*dequantize"):
+        tileops.tile(x, 2)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Sparse:UserWarning", "ignore:The PyTorch API of nested:UserWarning"
+)
+def test_layouts_without_strides_are_refused(torch):
+    dense = torch.eye(2)
+    for x in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_mkldnn()):
+        with pytest.raises(TypeError, match=r"layout torch\..*to_dense"):
+            tileops.tile(x, 2)
+    for layout in (torch.strided, torch.jagged):
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
+        with pytest.raises(TypeError, match="nested tensor"):
+            tileops.tile(nested, 2)
+
+
+def test_out_records_no_gradient(torch):
+    x = torch.ones(2, requires_grad=True)
+    out = torch.zeros(4)
+    with pytest.raises(tileops.OutputError, match="records no gradient"):
+        tileops.tile(x, 2, out=out)
+    assert out.tolist() == [0] * 4
+    with torch.no_grad():
+        assert tileops.tile(x, 2, out=out).tolist() == [1] * 4
+
+
+def test_out_on_another_device_or_of_another_library(torch):
+    import numpy as np
+
+    x = torch.ones(2)
+    with pytest.raises(tileops.OutputError, match=r"device meta.*cpu"):
+        tileops.tile(x, 2, out=torch.empty(4, device="meta"))
+    with pytest.raises(TypeError, match=r"out is numpy\.ndarray.*torch\.Tensor"):
+        tileops.tile(x, 2, out=np.zeros(4, np.float32))
+
+
+def test_sizes_that_torch_counts_are_accepted(torch):
+    x = torch.ones(2, 1)
+    assert tileops.expand(x, torch.ones(5, 2, 4).shape).shape == (5, 2, 4)
+    assert tileops.tile(x, torch.tensor(3, dtype=torch.uint8)).shape == (2, 3)
+
+
+def test_compile_and_symbolic_sizes_make_one_graph(torch):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        return tileops.tile(x, (1, x.shape[0])), tileops.expand(x[:, :1], (x.shape[0], 4))
+
+    graph = make_fx(f, tracing_mode="symbolic")(torch.ones(3, 2))
+    for n in (3, 5):
+        x = torch.randn(n, 2)
+        for got, want in zip(graph(x), (x.repeat(1, n), x[:, :1].expand(n, 4)), strict=True):
+            assert same(got, want)
+    compiled = torch.compile(f, fullgraph=True, backend="eager")
+    x = torch.randn(4, 2)
+    assert same(compiled(x)[0], x.repeat(1, 4))
+
+
+def test_functions_of_torch_func(torch):
+    x = torch.randn(3, 2)
+    assert same(torch.vmap(lambda row: tileops.tile(row, 2))(x), x.repeat(1, 2))
+    jacobian = torch.func.jacrev(lambda row: tileops.tile(row, 2))(x[0])
+    assert same(jacobian, torch.eye(2).repeat(2, 1))

@@ -1,0 +1,311 @@
+"""The libraries under test, each in the variants of arrays that people hold.
+
+A variant makes an array from raw bytes and gives the raw bytes back, so that
+tests compare bits for dtypes that NumPy does not know.
+"""
+
+import importlib
+from functools import cached_property
+
+import numpy as np
+
+STANDARD = {
+    **{name: np.dtype(name).itemsize for name in ("bool", "int8", "int16", "int32", "int64")},
+    **{name: np.dtype(name).itemsize for name in ("uint8", "uint16", "uint32", "uint64")},
+    **{name: np.dtype(name).itemsize for name in ("float32", "float64")},
+    **{name: np.dtype(name).itemsize for name in ("complex64", "complex128")},
+}
+"""The dtypes of the standard, with their bytes."""
+
+NARROW = {"int2": 0x01, "uint2": 0x03, "int4": 0x07, "uint4": 0x0F, "float4_e2m1fn": 0x0F}
+"""Dtypes narrower than the byte that holds them, with the bits that mean something."""
+
+
+def random_bits(rng, dtype, itemsize, shape):
+    """Draw raw elements: any bits, so NaN payloads and both zeros, except where few are legal."""
+    count = int(np.prod(shape, dtype=np.int64)) * itemsize
+    raw = rng.integers(0, 256, count, dtype=np.uint8)
+    name = str(dtype)
+    if name == "bool":
+        raw &= 1
+    elif name in NARROW:
+        raw &= NARROW[name]
+    elif name[1:2] == "U":
+        raw = raw.reshape(-1, 4) % 128
+        raw[:, [0, 1, 2] if name[0] == ">" else [1, 2, 3]] = 0
+    return np.frombuffer(raw.tobytes(), f"V{itemsize}").reshape(shape)
+
+
+class Variant:
+    """Arrays of a library, made in one particular way."""
+
+    library = ""
+    layout = "plain"
+    device = None
+    has_views = True
+
+    def __repr__(self):
+        return "-".join(filter(None, (self.library, self.layout, self.device)))
+
+    @cached_property
+    def module(self):
+        return importlib.import_module(self.library)
+
+    @property
+    def dtypes(self):
+        """Each dtype's name and bytes."""
+        return STANDARD
+
+    def missing(self):
+        """Say what this variant needs and the machine lacks, if it lacks anything."""
+        self.module  # noqa: B018 (a library that is missing is an error)
+
+    def plain(self, bits, dtype):
+        """Make an array of its own from raw bytes."""
+        raise NotImplementedError
+
+    def make(self, bits, dtype):
+        """Make an array of this variant's layout."""
+        return {"plain": self.plain, "strided": self.strided}[self.layout](bits, dtype)
+
+    def strided(self, bits, dtype):
+        """Make every second column of a transposed array."""
+        if bits.ndim == 0:
+            return self.plain(bits, dtype)
+        wide = np.repeat(bits, 2, axis=-1)
+        return self.transposed(self.plain(np.ascontiguousarray(wide.T), dtype))[..., ::2]
+
+    def transposed(self, x):
+        return x.transpose()
+
+    def numbers(self, *values):
+        """Make an integer array."""
+        return self.plain(np.array(values, np.int64).view("V8"), "int64")
+
+    def bits(self, x):
+        """Give an array's raw bytes."""
+        values = np.array(self.host(x), order="C")
+        return values.view(f"V{values.itemsize}")
+
+    def host(self, x):
+        return np.asarray(x)
+
+    def is_own(self, x):
+        """Whether an array is of this library."""
+        return type(x).__module__.partition(".")[0] == self.library
+
+    def shares(self, a, b):
+        """Whether two arrays share memory."""
+        return np.shares_memory(a, b)
+
+    def is_contiguous(self, x):
+        return x.flags.c_contiguous
+
+    def place(self, x):
+        """Give what tells an array's device."""
+        return getattr(x, "device", None)
+
+
+class NumPy(Variant):
+    library = "numpy"
+
+    def __init__(self, layout="plain"):
+        self.layout = layout
+
+    @property
+    def dtypes(self):
+        import ml_dtypes
+
+        extra = ("float16", "longdouble", "clongdouble", ">i2", ">f8", ">c8", "S3", "<U2", ">U2")
+        extra += ("datetime64[ns]", "timedelta64[s]", "V5", "i2,f8", "(2,3)u1,>u4")
+        small = [
+            *("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e8m0fnu"),
+            *("float4_e2m1fn", "int2", "uint2", "int4", "uint4"),
+        ]
+        return {
+            **STANDARD,
+            **{name: np.dtype(name).itemsize for name in extra},
+            **{name: np.dtype(getattr(ml_dtypes, name)).itemsize for name in small},
+        }
+
+    def plain(self, bits, dtype):
+        return np.array(bits).view(np.dtype(dtype))
+
+    def make(self, bits, dtype):
+        if self.layout == "readonly":
+            x = self.plain(bits, dtype)
+            x.flags.writeable = False
+            return x
+        if self.layout == "reversed":
+            back = (slice(None, None, -1),) * bits.ndim
+            return self.plain(bits[back], dtype)[(*back, ...)]
+        return super().make(bits, dtype)
+
+
+class Strict(Variant):
+    library = "array_api_strict"
+
+    def plain(self, bits, dtype):
+        return self.module.asarray(bits.view(dtype))
+
+    def shares(self, a, b):
+        return np.shares_memory(np.asarray(a), np.asarray(b))
+
+    def is_contiguous(self, x):
+        return True  # the standard knows no strides
+
+
+class Torch(Variant):
+    library = "torch"
+
+    def __init__(self, layout="plain", device="cpu"):
+        self.layout, self.device = layout, device
+
+    @property
+    def dtypes(self):
+        found = {
+            name: getattr(self.module, name).itemsize
+            for name in dir(self.module)
+            if isinstance(getattr(self.module, name), self.module.dtype)
+        }
+        aliases = ("half", "float", "double", "short", "int", "long", "cfloat", "cdouble", "chalf")
+        kinds = ("bool", "int", "uint", "float", "bfloat", "complex", "bits")
+        return {k: n for k, n in found.items() if k.startswith(kinds) and k not in aliases}
+
+    def missing(self):
+        self.module  # noqa: B018 (a library that is missing is an error)
+        if self.device == "cuda" and not self.module.cuda.is_available():
+            return "no CUDA device"
+        return None
+
+    def plain(self, bits, dtype):
+        torch = self.module
+        dtype = getattr(torch, dtype)
+        x = torch.empty(bits.shape, dtype=dtype)
+        if bits.size:
+            raw = np.frombuffer(bytearray(bits.tobytes()), np.uint8)
+            x = torch.from_numpy(raw).view(dtype).reshape(bits.shape)
+        return x.to(self.device)
+
+    def transposed(self, x):
+        return x.permute(*reversed(range(x.ndim)))
+
+    def host(self, x):
+        torch = self.module
+        values = np.empty(tuple(x.shape), f"V{x.element_size()}")
+        if x.element_size() == 1:
+            x = x.view(torch.uint8)  # the narrow dtypes have no copy of their own
+        if x.numel():
+            own = torch.empty(x.shape, dtype=x.dtype).copy_(x.detach())
+            raw = own.reshape(-1).view(torch.uint8).numpy()
+            values = np.frombuffer(raw.tobytes(), values.dtype).reshape(values.shape)
+        return values
+
+    def shares(self, a, b):
+        return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+    def is_contiguous(self, x):
+        return x.is_contiguous()
+
+
+class Jax(Variant):
+    library = "jax"
+    has_views = False
+
+    def __init__(self, device="cpu"):
+        self.device = device
+
+    @cached_property
+    def module(self):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        return jax
+
+    @property
+    def dtypes(self):
+        names = ("float16", "bfloat16", *(n for n in dir(self.module.numpy) if "float8" in n))
+        names += ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
+        return {**STANDARD, **{n: self.module.numpy.dtype(n).itemsize for n in names}}
+
+    def missing(self):
+        try:
+            self.module.devices(self.device)
+        except RuntimeError as error:
+            return str(error)
+        return None
+
+    def plain(self, bits, dtype):
+        values = np.array(bits).view(self.module.numpy.dtype(dtype))
+        return self.module.device_put(values, self.module.devices(self.device)[0])
+
+    def is_own(self, x):
+        return isinstance(x, self.module.Array)
+
+    def shares(self, a, b):
+        return a.unsafe_buffer_pointer() == b.unsafe_buffer_pointer()
+
+    def is_contiguous(self, x):
+        return True
+
+
+class Dask(Variant):
+    library = "dask"
+    layout = "chunked"
+
+    @property
+    def dtypes(self):
+        return {**STANDARD, "float16": 2, ">f8": 8, "S3": 3, "<U2": 8, "datetime64[ns]": 8}
+
+    @cached_property
+    def module(self):
+        import dask.array
+
+        return dask
+
+    def make(self, bits, dtype):
+        return self.module.array.from_array(np.array(bits).view(dtype), chunks=2)
+
+    plain = make
+
+    def host(self, x):
+        return x.compute(scheduler="synchronous")
+
+    def shares(self, a, b):
+        return a is b or not self.host(a).flags.writeable  # a broadcast chunk is read-only
+
+    def is_contiguous(self, x):
+        return self.host(x).flags.c_contiguous
+
+
+class CuPy(Variant):
+    library = "cupy"
+    device = "cuda"
+
+    def __init__(self, layout="plain"):
+        self.layout = layout
+
+    @property
+    def dtypes(self):
+        return {**STANDARD, "float16": 2}
+
+    def plain(self, bits, dtype):
+        return self.module.asarray(np.array(bits).view(dtype))
+
+    def host(self, x):
+        return x.get()
+
+    def shares(self, a, b):
+        return self.module.shares_memory(a, b)
+
+
+ALL = {
+    "numpy": [NumPy(layout) for layout in ("plain", "readonly", "strided", "reversed")],
+    "array_api_strict": [Strict()],
+    "torch": [
+        Torch(layout, device) for device in ("cpu", "cuda") for layout in ("plain", "strided")
+    ],
+    "jax": [Jax("cpu"), Jax("cuda")],
+    "dask": [Dask()],
+    "cupy": [CuPy(layout) for layout in ("plain", "strided")],
+}
