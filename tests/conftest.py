@@ -1,5 +1,7 @@
 """The library that a run is about: ``pytest --library torch``."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,17 @@ def pytest_addoption(parser):
         "--library", choices=list(variants.ALL), default="numpy", help="the library under test"
     )
 
+    parser.addoption(
+        "--isolated", action="store_true", help="fail if another array library is installed"
+    )
+
 
 def pytest_configure(config):
+    library = config.getoption("--library")
+    others = [name for name in variants.ALL if name not in ("numpy", library)]
+    found = [name for name in others if importlib.util.find_spec(name)]
+    if config.getoption("--isolated") and found:
+        raise pytest.UsageError(f"--isolated --library {library}: found {', '.join(found)} too")
     config.addinivalue_line("markers", "library(*names): runs only with --library of these")
 
 

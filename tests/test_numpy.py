@@ -85,6 +85,7 @@ def test_a_subclass_keeps_what_its_class_adds():
     assert result.a.tolist() == [1, 1]
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
 def test_a_matrix_stays_one_in_two_axes_and_is_refused_in_three():
     x = np.asmatrix([[1, 2]])
     assert type(tileops.tile(x, (2, 1))) is np.matrix

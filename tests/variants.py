@@ -272,7 +272,8 @@ class Dask(Variant):
         return x.compute(scheduler="synchronous")
 
     def shares(self, a, b):
-        return a is b or not self.host(a).flags.writeable  # a broadcast chunk is read-only
+        chunk = a.to_delayed().ravel()[0].compute(scheduler="synchronous")
+        return a is b or not chunk.flags.writeable  # a broadcast chunk is read-only
 
     def is_contiguous(self, x):
         return self.host(x).flags.c_contiguous

@@ -4,7 +4,7 @@ from typing import Any
 
 from tileops import execute
 from tileops._counts import read_counts
-from tileops._plan import Plan, plan
+from tileops._plan import Plan, make_plan
 from tileops._rules import (
     EXPAND,
     TILE,
@@ -267,7 +267,7 @@ def _shape(argument: Argument, shape: Any, counts: Any) -> tuple[int, ...]:
     shape = read_counts(described, shape)
     check_counts(described, shape)
     source, repeats = _ALIGN[argument](argument, shape, read_counts(argument, counts))
-    result = plan(len(shape), source, repeats).shape
+    result = make_plan(len(shape), source, repeats).shape
     check_size(argument, result, 1, None)
     return result
 
@@ -280,7 +280,7 @@ def _run(
     _check_options(operator, copy, out, max_bytes)
     shape = executor.shape(operator, x)
     source, repeats = _ALIGN[argument](argument, shape, read_counts(argument, counts))
-    how = plan(len(shape), source, repeats)
+    how = executor.plan(len(shape), source, repeats)
     executor.check(operator, x, how)
     itemsize = executor.itemsize(x)
     check_size(argument, how.shape, itemsize, None)

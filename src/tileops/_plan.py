@@ -6,7 +6,6 @@ strides. An axis of size n repeated r times is split into (1, n), spread to
 """
 
 from functools import lru_cache
-from math import prod
 from typing import NamedTuple
 
 from tileops._rules import known
@@ -33,14 +32,15 @@ class Plan(NamedTuple):
     """Whether the result is the input, axis by axis."""
 
 
-def plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
-    """Plan the repetition of an array of ``rank`` axes, padded to ``source``."""
+def cached_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+    """Plan as `make_plan` does; where no size is symbolic, at most once."""
     if all(map(known, source)) and all(map(known, repeats)):
         return _cached(rank, source, repeats)
-    return _plan(rank, source, repeats)
+    return make_plan(rank, source, repeats)
 
 
-def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+def make_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+    """Plan the repetition of an array of `rank` axes, padded to `source`."""
     # Repeating an empty axis leaves it empty. One round will do, and a count that
     # has no effect cannot overflow a library's product of extents.
     repeats = tuple(
@@ -62,7 +62,7 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
             spread += (r, n)
             merges = True
     shape = tuple(n * r for n, r in zip(source, repeats, strict=True))
-    is_empty = all(map(known, shape)) and prod(shape) == 0
+    is_empty = any(known(size) and size == 0 for size in shape)
     return Plan(
         source=source,
         repeats=repeats,
@@ -75,4 +75,4 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
     )
 
 
-_cached = lru_cache(maxsize=4096)(_plan)
+_cached = lru_cache(maxsize=4096)(make_plan)

@@ -5,7 +5,6 @@ symbolic one passes through arithmetic and is never compared, since a
 comparison would fix its value.
 """
 
-from math import prod
 from typing import NamedTuple
 
 from tileops.errors import (
@@ -108,14 +107,16 @@ def check_size(
     """
     if not all(known(size) for size in shape):
         return
-    extent = prod(size for size in shape if size)
+    extent = 1
+    for size in shape:
+        extent *= size or 1
     if extent * max(itemsize, 1) > LIMIT:
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {shape} with {itemsize} bytes an element "
             f"spans {extent * itemsize} bytes; no array library can address more than 2**63-1 "
             f"(zero sizes not counted); use smaller {argument.name}"
         )
-    nbytes = prod(shape) * itemsize
+    nbytes = 0 if 0 in shape else extent * itemsize
     if max_bytes is not None and nbytes > max_bytes:
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {shape} takes {nbytes} bytes, more than "

@@ -138,11 +138,12 @@ def _apply(
     shape = shape_of(x.shape, counts)
     check_size(argument, shape, x.itemsize, max_bytes)
 
+    executor, there = _carry(library, x, device)
+
     def fill(out: Any) -> None:
-        if library == "numpy":
+        if there is x:
             operator(x, counts, out=out)
         else:
-            executor, there = _carry(library, x, device)
             out[...] = executor.to_numpy(operator(there, counts))
 
     _files.write(dst, shape, x.dtype, fill)

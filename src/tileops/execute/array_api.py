@@ -9,7 +9,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from tileops._plan import Plan
+from tileops._plan import Plan, cached_plan
 from tileops.errors import DTypeError, ShapeError
 
 
@@ -39,6 +39,10 @@ class Executor:
             return int(xp.iinfo(x.dtype).bits) // 8
         parts = 2 if xp.isdtype(x.dtype, "complex floating") else 1
         return parts * int(xp.finfo(x.dtype).bits) // 8
+
+    def plan(self, rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+        """Plan the repetition of an array of `rank` axes, padded to `source`."""
+        return cached_plan(rank, source, repeats)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse with a DTypeError an array that the library cannot repeat."""

@@ -57,7 +57,7 @@ class Dask(Executor):
 def _repeat(x: Any, plan: Plan) -> Any:
     if 0 in plan.shape:
         # The library's own empty results lose a foreign byte order, or divide by zero.
-        return da.from_array(np.empty_like(x._meta, shape=plan.shape))  # noqa: SLF001
+        return da.from_array(np.empty_like(x._meta, shape=plan.shape), chunks=-1)  # noqa: SLF001
     if plan.merges:
         if x.dtype.isnative:
             return da.tile(x, plan.repeats)

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from tileops._plan import Plan
+from tileops._plan import Plan, cached_plan, make_plan
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out
 from tileops.execute.array_api import Executor
@@ -37,6 +37,11 @@ class Torch(Executor):
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)
+
+    def plan(self, rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+        """Plan; without the cache under torch.compile, which traces through it with a warning."""
+        make = make_plan if torch.compiler.is_compiling() else cached_plan
+        return make(rank, source, repeats)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse tensors without strides, and those quantised along an axis."""

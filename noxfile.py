@@ -1,0 +1,92 @@
+"""The matrix: each array library in an environment of its own, and the checks of the code.
+
+``nox`` runs all of it; ``nox -s tests-torch`` one session; arguments after ``--`` go to pytest.
+"""
+
+import shutil
+import subprocess
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "venv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_external_run = True
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+
+
+def install(session: nox.Session, *packages: str, group: str) -> None:
+    """Install the project with these packages and a dependency group, at the pinned versions."""
+    wanted = nox.project.dependency_groups(PYPROJECT, group)
+    session.install("-c", "constraints.txt", *wanted, *packages)
+
+
+def run_tests(session: nox.Session, library: str, *packages: str) -> None:
+    """Run the tests of a library where no other array library but NumPy is installed."""
+    install(session, *packages, group="test")
+    session.run("pytest", "--isolated", "--library", library, *session.posargs)
+
+
+@nox.session(name="tests-numpy")
+def tests_numpy(session: nox.Session) -> None:
+    """NumPy, the command line, and the examples in the documentation."""
+    install(session, ".[cli]", "ml_dtypes", group="test")
+    session.run("pytest", "--isolated", "--library", "numpy", "--doctests", *session.posargs)
+
+
+@nox.session(name="tests-strict")
+def tests_strict(session: nox.Session) -> None:
+    """The Array API standard, at its strictest."""
+    run_tests(session, "array_api_strict", ".", "array-api-strict")
+
+
+@nox.session(name="tests-torch")
+def tests_torch(session: nox.Session) -> None:
+    """PyTorch on the CPU, and on a CUDA device where there is one."""
+    run_tests(session, "torch", ".[torch]")
+
+
+@nox.session(name="tests-jax")
+def tests_jax(session: nox.Session) -> None:
+    """JAX on the CPU, and on a CUDA device where its plugin is installed."""
+    run_tests(session, "jax", ".[jax]", *(["jax[cuda12]"] if cuda_devices() else []))
+
+
+@nox.session(name="tests-dask")
+def tests_dask(session: nox.Session) -> None:
+    """Dask over NumPy."""
+    run_tests(session, "dask", ".[dask]")
+
+
+@nox.session(name="tests-cupy")
+def tests_cupy(session: nox.Session) -> None:
+    """CuPy, on a CUDA device."""
+    if not cuda_devices():
+        session.skip("no CUDA device here (nvidia-smi lists none): CuPy is not tested")
+    run_tests(session, "cupy", ".[cuda12]")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, formatting, and the sections of public docstrings."""
+    install(session, group="lint")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("python", "-m", "numpydoc.hooks.validate_docstrings", "src/tileops/_ops.py")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check static types, strictly."""
+    install(session, ".[cli]", group="types")
+    session.run("mypy")
+
+
+def cuda_devices() -> list[str]:
+    """List the CUDA devices that the driver names."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    done = subprocess.run([command, "-L"], capture_output=True, text=True, check=False)
+    return done.stdout.splitlines() if done.returncode == 0 else []
