@@ -32,7 +32,7 @@ def run_tests(session: nox.Session, library: str, *packages: str) -> None:
 def tests_numpy(session: nox.Session) -> None:
     """NumPy, the command line, and the examples in the documentation."""
     install(session, ".[cli]", "ml_dtypes", group="test")
-    session.run("pytest", "--isolated", "--library", "numpy", "--doctests", *session.posargs)
+    session.run("pytest", "--isolated", "--library", "numpy", *session.posargs)
 
 
 @nox.session(name="tests-strict")

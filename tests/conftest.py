@@ -27,6 +27,13 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "library(*names): runs only with --library of these")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the command line but with NumPy: the other environments do not install it."""
+    return (
+        config.getoption("--library") != "numpy" and collection_path.name == "test_cli.py"
+    ) or None
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave out the tests of other libraries: each has a run of its own."""
     library = config.getoption("--library")
