@@ -44,19 +44,19 @@ def tests_strict(session: nox.Session) -> None:
 @nox.session(name="tests-torch")
 def tests_torch(session: nox.Session) -> None:
     """PyTorch on the CPU, and on a CUDA device where there is one."""
-    run_tests(session, "torch", ".[torch]")
+    run_tests(session, "torch", ".[torch,cli]")
 
 
 @nox.session(name="tests-jax")
 def tests_jax(session: nox.Session) -> None:
     """JAX on the CPU, and on a CUDA device where its plugin is installed."""
-    run_tests(session, "jax", ".[jax]", *(["jax[cuda12]"] if cuda_devices() else []))
+    run_tests(session, "jax", ".[jax,cli]", *(["jax[cuda12]"] if cuda_devices() else []))
 
 
 @nox.session(name="tests-dask")
 def tests_dask(session: nox.Session) -> None:
     """Dask over NumPy."""
-    run_tests(session, "dask", ".[dask]")
+    run_tests(session, "dask", ".[dask,cli]")
 
 
 @nox.session(name="tests-cupy")
@@ -73,7 +73,7 @@ def lint(session: nox.Session) -> None:
     install(session, group="lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
-    session.run("python", "-m", "numpydoc.hooks.validate_docstrings", "src/tileops/_ops.py")
+    session.run("numpydoc", "lint", "src/tileops/_ops.py")
 
 
 @nox.session

@@ -30,3 +30,23 @@ def test_an_unknown_size_is_refused():
 
     with pytest.raises(tileops.ShapeError, match="axis 1 of the input has no known size"):
         tileops.tile(Lazy(), 2)
+
+
+def test_sizes_that_are_numpy_integers():
+    import array_api_strict as xp
+    import numpy as np
+
+    class Wide:
+        """An array that gives its shape in NumPy's integers."""
+
+        def __init__(self, values):
+            self.values, self.dtype, self.device = values, values.dtype, values.device
+            self.shape = tuple(map(np.int64, values.shape))
+
+        def __array_namespace__(self, api_version=None):
+            return xp
+
+    with pytest.raises(tileops.ShapeError, match="must be equal or one of them 1"):
+        tileops.expand(Wide(xp.ones(2)), (3,))
+    with pytest.raises(tileops.OutputTooLargeError, match="max_bytes=1"):
+        tileops.tile(Wide(xp.ones(2)), 2, max_bytes=1)

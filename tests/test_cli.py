@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import tileops
+from tileops import _files
 
 import reference
 
@@ -108,9 +109,10 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         ([], ["--repeats"]),
         (["--repeats", "99999999999", "99999999999"], ["2**63-1", "smaller repeats"]),
         (["--repeats", "99999999999"], ["bytes and", "are free"]),
+        (["--repeats", "9", "--max-bytes", "1.5"], ["--max-bytes 1.5", "whole numbers"]),
         (["--repeats", "9", "--max-bytes", "100"], ["216 bytes", "max_bytes=100"]),
         (["--repeats", "2", "--library", "nope"], ["nope is not known", "numpy, torch"]),
-        (["--repeats", "2", "--library", "torch"], ["torch is not installed"]),
+        (["--repeats", "2", "--library", "cupy"], ["cupy is not installed"]),
         (["--repeats", "2", "--device", "cuda"], ["cuda"]),
     ],
     ids=" ".join,
@@ -137,7 +139,7 @@ def test_refused_files(tmp_path):
         ("x.txt", "y.npy", "suffix '.txt' is none of .npy"),
         ("x.npy", "y.txt", "suffix '.txt' is none of .npy"),
         ("x.npy", "nowhere/y.npy", "nowhere"),
-        ("x.npy", "y.png", "pixels of >i4"),
+        ("x.npy", "y.png", "PNG takes"),
     ):
         refused(run("tile", source, target, "--repeats", 2, cwd=tmp_path), part)
     assert sorted(p.name for p in tmp_path.iterdir()) == before
@@ -148,10 +150,117 @@ def test_an_image_needs_three_counts(tmp_path):
     refused(run("tile", "x.png", "y.png", "--repeats", 4, 6, cwd=tmp_path), "18", "such as 4 6 1")
 
 
+def save(path, array):
+    Image.fromarray(np.asarray(array, np.uint8)).save(path)
+
+
+def pixels(path):
+    with Image.open(path) as image:
+        return np.asarray(image)
+
+
+def test_lossless_formats_keep_every_value(tmp_path, rng):
+    values = rng.integers(0, 256, (5, 4, 4), dtype=np.uint8)
+    values[0, :, 3] = 0  # colours under full transparency too
+    save(tmp_path / "x.png", values)
+    for name in ("y.png", "y.webp", "Y.PNG"):
+        assert run("tile", "x.png", name, "--repeats", 2, 1, 1, cwd=tmp_path).returncode == 0
+        assert np.array_equal(pixels(tmp_path / name), np.tile(values, (2, 1, 1)))
+
+
+def test_colours_are_read_as_rgb_and_transparency_is_kept(tmp_path):
+    Image.new("RGB", (8, 8), (250, 20, 30)).convert("CMYK").save(tmp_path / "cmyk.jpg")
+    assert run("tile", "cmyk.jpg", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
+    assert pixels(tmp_path / "y.png").shape == (8, 8, 3)
+    assert abs(pixels(tmp_path / "y.png").astype(int) - (250, 20, 30)).max() < 8
+    for mode, colour, expected in (
+        ("L", 7, (7, 0)),
+        ("RGB", (1, 2, 3), (1, 2, 3, 0)),
+        ("P", 0, (9, 8, 7, 0)),
+    ):
+        image = Image.new(mode, (2, 2), colour)
+        if mode == "P":
+            image.putpalette([9, 8, 7] * 256)
+        image.save(tmp_path / "t.png", transparency=colour)
+        assert run("tile", "t.png", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
+        assert tuple(pixels(tmp_path / "y.png")[0, 0]) == expected
+
+
+def test_a_rotated_photograph_stands_upright(tmp_path):
+    image = Image.new("RGB", (8, 4))
+    exif = image.getexif()
+    exif[0x0112] = 6
+    image.save(tmp_path / "x.jpg", exif=exif)
+    assert run("tile", "x.jpg", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
+    assert pixels(tmp_path / "y.png").shape == (8, 4, 3)
+
+
+def test_what_a_format_would_change_is_refused(tmp_path):
+    Image.new("I;16", (3, 2), 1000).save(tmp_path / "deep.png")
+    Image.new("RGBA", (3, 2)).save(tmp_path / "clear.png")
+    refused(run("tile", "deep.png", "y.webp", "--repeats", 1, 1, 1, cwd=tmp_path), "WEBP takes")
+    refused(run("tile", "clear.png", "y.jpg", "--repeats", 1, 1, 1, cwd=tmp_path), "JPEG takes")
+    wide = run("tile", "clear.png", "y.webp", "--repeats", 1, 10_000, 1, cwd=tmp_path)
+    refused(wide, "WEBP takes 1 to 16383")
+
+
+def test_links_permissions_and_long_names(tmp_path, array):
+    (tmp_path / "real.npy").write_bytes(b"old")
+    (tmp_path / "real.npy").chmod(0o600)
+    (tmp_path / "link.npy").symlink_to("real.npy")
+    assert run("tile", "x.npy", "link.npy", "--repeats", 2, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "link.npy").is_symlink()
+    assert np.load(tmp_path / "real.npy").tolist() == np.tile(array, 2).tolist()
+    assert (tmp_path / "real.npy").stat().st_mode & 0o777 == 0o600
+    name = "n" * 251 + ".npy"
+    assert run("tile", "x.npy", name, "--repeats", 2, cwd=tmp_path).returncode == 0
+    (tmp_path / "folder.npy").mkdir()
+    refused(run("tile", "x.npy", "folder.npy", "--repeats", 2, cwd=tmp_path), "is a directory")
+
+
+@pytest.mark.usefixtures("array")
+def test_names_are_printed_as_they_are(tmp_path):
+    done = run("tile", "x.npy", "[bold].npy", "--repeats", 2, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "[bold].npy: (2, 6) >i4\n")
+
+
+@pytest.mark.usefixtures("array")
+def test_output_that_nobody_reads_does_not_matter(tmp_path):
+    words = ["tile", "x.npy", "y.npy", "--repeats", "2"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tileops", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=tmp_path,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_source_is_memory_mapped(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6))
+    assert isinstance(_files.read(tmp_path / "x.npy"), np.memmap)
+
+
+def test_a_failure_in_the_middle_leaves_the_target(tmp_path):
+    (tmp_path / "y.npy").write_bytes(b"precious")
+
+    def fail(out):
+        out[...] = 1
+        raise KeyboardInterrupt
+
+    for name in ("y.npy", "y.png"):
+        with pytest.raises(KeyboardInterrupt):
+            _files.write(tmp_path / name, (2, 2, 3), np.dtype(np.uint8), fail)
+    assert (tmp_path / "y.npy").read_bytes() == b"precious"
+    assert [p.name for p in tmp_path.iterdir()] == ["y.npy"]
+
+
 def test_info_lists_every_library():
     done = run("info")
     assert done.returncode == 0
-    for part in ("numpy", np.__version__, "cpu", "torch", "not installed", tileops.__version__):
+    for part in ("numpy", np.__version__, "cpu", "torch", "cupy", tileops.__version__):
         assert part in done.stdout
 
 

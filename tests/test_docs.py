@@ -8,10 +8,7 @@ import pytest
 
 import tileops
 
-import variants
-
 README = (Path(__file__).parents[1] / "README.md").read_text()
-IMPORTS = {name: "jax.numpy" if name == "jax" else name for name in variants.ALL}
 
 
 def run(example, name):

@@ -95,3 +95,24 @@ def test_sizes_past_int64_do_not_end_the_process():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "refused\n" * 4), done.stderr
+
+
+def test_a_donated_input_under_vjp_keeps_the_result(jax):
+    x = jax.numpy.arange(1024.0)
+    result, _ = jax.vjp(lambda b: tileops.tile(b, 1), x)
+    jax.jit(lambda a: a + 1, donate_argnums=0)(x)
+    assert float(result.sum()) == 523776
+
+
+def test_expand_of_a_symbolic_size_keeps_the_rule(jax):
+    (b,) = jax.export.symbolic_shape("b")
+    spec = jax.ShapeDtypeStruct((b,), "float32")
+    with pytest.raises(tileops.ShapeError, match="must be equal or one of them 1"):
+        jax.export.export(jax.jit(lambda a: tileops.expand(a, (3,))))(spec)
+
+
+def test_narrow_and_typed_counts(jax):
+    x = jax.numpy.arange(3)
+    assert tileops.tile(x, jax.numpy.array(2, "int4")).shape == (6,)
+    with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
+        tileops.tile(x, jax.random.key(0))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tileops
+from tileops.execute import _out
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -150,11 +151,76 @@ def test_out_reversed_and_in_fortran_order():
     assert tileops.tile(x, (2, 2), out=out).tolist() == np.tile(x, (2, 2)).tolist()
 
 
-def test_overlap_too_hard_to_decide_is_refused():
-    buffer = np.zeros(10**6, np.int8)
-    rng = np.random.default_rng(1)
-    strides = [int(s) for s in rng.integers(10_000, 20_000, 20)]
-    x = np.lib.stride_tricks.as_strided(buffer, (2,) * 20, strides)
-    out = np.lib.stride_tricks.as_strided(buffer[1:], (2,) * 20, strides[::-1])
+def test_out_too_hard_to_tell_from_the_input_is_refused():
+    # Two arrays of NumPy's own tests: whether they share an element takes many minutes to decide.
+    x = _out.Memory(2**40, (1049, 1049, 1049), (36674, 61119, 85569), 1)
+    out = _out.Memory(2**40 + 64023025, (1049, 1049, 1), (12223, 12224, 1), 1)
     with pytest.raises(ValueError, match="overlaps"):
-        tileops.tile(x, 1, out=out)
+        _out.check_memory("tile", x, out)
+
+
+def test_padding_of_records_is_moved_with_them():
+    dtype = np.dtype({"names": ["a"], "formats": ["i1"], "offsets": [2], "itemsize": 8})
+    x = np.arange(16, dtype=np.uint8).view(dtype)
+    assert tileops.tile(x, 3).view(np.uint8).tolist() == list(range(16)) * 3
+
+
+def test_a_masked_view_shares_its_mask_and_leaves_its_input_as_it_was():
+    x = np.ma.array([1.0], mask=[True])
+    view = tileops.expand(x, 2**40, copy=False, max_bytes=0)
+    assert np.shares_memory(view.mask, x.mask)
+    assert not view.mask.flags.writeable
+    assert tileops.tile(x, 2).astype(int).filled().tolist() == [999999] * 2
+    assert x.astype(int).filled().tolist() == [999999]
+    records = np.ma.array([(1, 2.0)], "i2,f8", mask=[(True, False)])
+    assert tileops.expand(records, 2).mask.tolist() == [(True, False)] * 2
+    with pytest.raises(ValueError, match="no views of such an array"):
+        tileops.expand(records, 2, copy=False)
+    with pytest.raises(tileops.OutputTooLargeError, match="16 bytes"):
+        tileops.tile(np.ma.array([1, 2], "i1", mask=[0, 1]), 4, max_bytes=15)
+
+
+def test_masked_counts_are_refused():
+    for counts in (np.ma.array([1, 2], mask=[0, 1]), np.ma.array(2, mask=True)):
+        with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
+            tileops.tile(np.ones((2, 3)), counts)
+
+
+def test_ranks_up_to_the_limit_of_numpy():
+    x = np.ones((1,) * 63 + (2,))
+    assert tileops.tile(x, 2).shape == (1,) * 63 + (4,)
+    out = np.zeros((1,) * 63 + (4,))
+    assert tileops.tile(x, 2, out=out).sum() == 4
+    assert tileops.tile(np.ones((0,) * 40), (0,) * 40).shape == (0,) * 40
+    for call in (tileops.tile, tileops.expand):
+        with pytest.raises(tileops.ShapeError, match=r"65 axes.*64 at most"):
+            call(np.ones(2), (1,) * 65)
+
+
+def test_huge_counts_have_short_errors():
+    for count in (10**5000, -(10**5000)):
+        for call in (tileops.tile, tileops.expand):
+            with pytest.raises(ValueError, match=r"2\*\*16609 or more") as caught:
+                call(np.ones(1), count)
+            assert len(str(caught.value)) < 400
+    with pytest.raises(tileops.RepeatsError, match=r"\.\.\.") as caught:
+        tileops.tile(np.ones(1), (1,) * 10_000 + (-1,))
+    assert len(str(caught.value)) < 400
+
+
+def test_classes_and_strangers_are_no_counts():
+    class Stranger:
+        dtype, shape = np.dtype(int), (2,)
+
+    for counts in (np.int64, np.ndarray, [np.int64], [np.array([2])], Stranger()):
+        with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
+            tileops.tile(np.ones(3), counts)
+
+
+def test_a_subclass_with_the_old_protocol_is_refused():
+    class Old(np.ndarray):
+        def __array_wrap__(self, array, context=None):
+            return array
+
+    with pytest.raises(TypeError, match=r"Old\.__array_wrap__ does not take NumPy 2's arguments"):
+        tileops.tile(np.ones(2).view(Old), 2)

@@ -44,7 +44,7 @@ def test_copy_false_is_a_view_or_an_error(xp, x, operator):
     if xp.has_views:
         assert xp.shares(operator(x, (3, 1, 4), copy=False), x)
     else:
-        with pytest.raises(tileops.OutputError, match=r"copy=False.*arrays have no views"):
+        with pytest.raises(tileops.OutputError, match=r"copy=False.*has no views"):
             operator(x, (3, 1, 4), copy=False)
     assert xp.shares(operator(x, (1, 1), copy=False), x)
 
@@ -198,5 +198,5 @@ def test_interleaved_out_that_shares_no_element_is_written(xp, rng):
 def test_out_over_itself_is_refused(xp, bits):
     base = xp.plain(np.zeros((1, 1), "V4"), "float32")
     out = tileops.expand(base, (2, 3), copy=False)
-    with pytest.raises(tileops.OutputError, match=r"share one place|read-only"):
+    with pytest.raises(tileops.OutputError, match=r"on one place|read-only"):
         tileops.tile(xp.make(bits, "float32"), 3, out=out)

@@ -74,6 +74,10 @@ def test_dask():
     with pytest.raises(ValueError, match="broadcast"):
         da.broadcast_to(da.ones((3, 1)), (2, 1, 6))
     assert da.broadcast_to(da.ones((3, 1)), (3, 10**9)).numblocks == (1, 1)
+    assert da.tile(da.ones((3, 1)), 1000).numblocks == (1, 1000)
+    assert tileops.tile(da.ones((3, 1)), 1000).numblocks == (1, 1)
+    masked = da.from_array(np.ma.array([1, 2], mask=[0, 1]), asarray=False)
+    assert not np.ma.isMaskedArray(da.broadcast_to(masked, (2, 2)).compute())
 
 
 @pytest.mark.library("array_api_strict")

@@ -156,3 +156,51 @@ def test_functions_of_torch_func(torch):
     assert same(torch.vmap(lambda row: tileops.tile(row, 2))(x), x.repeat(1, 2))
     jacobian = torch.func.jacrev(lambda row: tileops.tile(row, 2))(x[0])
     assert same(jacobian, torch.eye(2).repeat(2, 1))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+def test_jit_trace_sees_sizes(torch):
+    x = torch.ones(1, 4)
+    traced = torch.jit.trace(lambda a: tileops.expand(a, (3, 4)), x)
+    assert traced(x).shape == (3, 4)
+
+
+def test_expand_of_a_symbolic_size_keeps_the_rule(torch):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    with pytest.raises(tileops.ShapeError, match="must be equal or one of them 1"):
+        make_fx(lambda a: tileops.expand(a, (7,)), tracing_mode="symbolic")(torch.ones(5))
+    with pytest.raises(tileops.OutputTooLargeError, match="not known while tracing"):
+        make_fx(lambda a: tileops.tile(a, 2, max_bytes=1), tracing_mode="symbolic")(torch.ones(5))
+
+
+def test_out_that_cannot_be_checked_is_refused(torch):
+    x = torch.ones(3, 2)
+    with pytest.raises(tileops.OutputError, match="without memory of its own"):
+        torch.vmap(lambda row: tileops.tile(row, 2, out=torch.empty_like(row).repeat(2)))(x)
+    with torch.inference_mode():
+        out = torch.zeros(4)
+        assert tileops.tile(x[0], 2, out=out).tolist() == [1] * 4
+    with pytest.raises(tileops.OutputError, match="inference tensor"):
+        tileops.tile(x[0], 2, out=out)
+
+
+def test_counts_without_values_are_refused(torch):
+    x = torch.ones(2)
+    for counts in (
+        torch.ones(1, dtype=torch.int64).to_sparse(),
+        torch.ones(1, device="meta", dtype=torch.int64),
+    ):
+        with pytest.raises(tileops.RepeatsTypeError, match="must be static"):
+            tileops.tile(x, counts)
+    with pytest.raises(tileops.RepeatsTypeError, match="must be static"):
+        torch.vmap(lambda n: tileops.tile(x, n))(torch.tensor([1, 2]))
+    for counts in ([torch.tensor([True])], [torch.tensor([[2]])], [torch.tensor([2])]):
+        with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
+            tileops.tile(x, counts)
+
+
+def test_out_of_more_axes_than_numpy_has(torch):
+    x = torch.ones((1,) * 70)
+    out = torch.zeros((1,) * 69 + (2,))
+    assert tileops.tile(x, 2, out=out).sum() == 2

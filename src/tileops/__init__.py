@@ -1,4 +1,4 @@
-"""Tile and Expand as ONNX, OpenVINO and DirectML specify them, on ordinary arrays."""
+"""Tile and Expand, the operators that repeat an array, with one meaning in every library."""
 
 from tileops._ops import expand, expand_shape, tile, tile_shape
 from tileops.errors import (

@@ -26,15 +26,16 @@ def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype") and hasattr(value, "shape")
+    return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)
 
 
 def _read_one(argument: Argument, where: str, count: Any) -> int:
     if type(count) is int or execute.is_symbolic(count):
         return count  # type: ignore[no-any-return]
-    if _is_array(count) and len(count.shape) == 0:
-        return _read_array(argument, where, count)[0]
-    if not isinstance(count, bool):
+    if _is_array(count):
+        if len(count.shape) == 0:
+            return _read_array(argument, where, count)[0]
+    elif not isinstance(count, bool):
         try:
             return index(count)
         except TypeError:
@@ -43,23 +44,25 @@ def _read_one(argument: Argument, where: str, count: Any) -> int:
 
 
 def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
-    remedy = execute.why_unknown(array)
-    if remedy is not None:
-        raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} is traced, its values are not known now; "
-            f"{argument.name} must be static: {remedy}"
-        )
+    executor = execute.find(array)
+    if executor is None:
+        kind = f"{type(array).__module__}.{type(array).__name__}"
+        raise _not_an_integer(argument, where, f"{kind}, an array of no known library")
     if len(array.shape) > 1:
         raise argument.error(
             f"{argument.operator}: {argument.name}{where} has shape {tuple(array.shape)}; "
             f"it must be an int or one-dimensional; flatten it"
         )
-    if not execute.is_integer(array):
+    if not executor.is_integer(array):
         raise _not_an_integer(argument, where, f"an array of {array.dtype}")
-    if len(array.shape) == 0:
-        return (index(array),)
-    values = array.tolist() if hasattr(array, "tolist") else list(map(index, array))
-    return tuple(values)
+    try:
+        values = executor.integers(array)
+    except Exception as error:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name}{where} is traced or lazy, so its values are "
+            f"not known now; {argument.name} must be static: {executor.how_to_be_static}"
+        ) from error
+    return tuple(_read_one(argument, where, value) for value in values)
 
 
 def _not_an_integer(argument: Argument, where: str, found: str) -> Exception:

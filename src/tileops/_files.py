@@ -2,25 +2,52 @@
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageOps
 
-IMAGES: dict[str, dict[str, Any]] = {
-    ".png": {},
-    ".jpg": {"quality": 95},
-    ".jpeg": {"quality": 95},
-    ".webp": {"lossless": True},
-}
-"""Suffixes of images, with the options that they are saved with."""
 
-_MODES = {2: "LA", 3: "RGB", 4: "RGBA"}
-"""Pillow's name for each number of channels above one."""
+class Format(NamedTuple):
+    """An image format of Pillow, and what it keeps without a loss of values."""
+
+    name: str
+    modes: frozenset[str]
+    side: int
+    """The most pixels along an axis."""
+    options: dict[str, Any]
+
+
+_JPEG = Format("JPEG", frozenset({"L", "RGB"}), 65_500, {"quality": 95})
+
+FORMATS = {
+    ".png": Format("PNG", frozenset({"1", "L", "LA", "RGB", "RGBA", "I;16"}), 2**31 - 1, {}),
+    ".jpg": _JPEG,
+    ".jpeg": _JPEG,
+    ".webp": Format(
+        "WEBP", frozenset({"L", "RGB", "RGBA"}), 16_383, {"lossless": True, "exact": True}
+    ),
+}
+"""Image formats by the suffix of a file."""
+
+_MODES = {
+    ("bool", 1): "1",
+    ("uint16", 1): "I;16",
+    ("uint8", 1): "L",
+    ("uint8", 2): "LA",
+    ("uint8", 3): "RGB",
+    ("uint8", 4): "RGBA",
+}
+"""Pillow's name for pixels of a dtype and a number of channels."""
+
+_COLOURS = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
+"""Modes whose channels are no RGB, and become it when they are read."""
 
 
 class FileFormatError(ValueError):
@@ -29,17 +56,31 @@ class FileFormatError(ValueError):
 
 def read(path: Path) -> np.ndarray[Any, Any]:
     """Read an array: .npy memory-mapped, an image as (height, width, channels)."""
-    if path.suffix.lower() == ".npy":
-        try:
-            return np.lib.format.open_memmap(path, mode="c")
-        except ValueError as error:
-            raise FileFormatError(f"{path}: {error}") from error
-    _check_suffix(path)
-    with Image.open(path) as image:
-        upright = ImageOps.exif_transpose(image)
-        if upright.mode == "P":
-            upright = upright.convert("RGBA" if "transparency" in upright.info else "RGB")
-        pixels = np.asarray(upright)
+    if path.suffix.lower() != ".npy":
+        _check_suffix(path)
+        return _read_pixels(path)
+    try:
+        return np.lib.format.open_memmap(path, mode="c")
+    except OSError:
+        raise
+    except Exception as error:  # a broken header fails in the parser of its dict
+        raise FileFormatError(f"{path}: no array that can be memory-mapped: {error}") from error
+
+
+def _read_pixels(path: Path) -> np.ndarray[Any, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        with Image.open(path) as image:
+            upright = ImageOps.exif_transpose(image)
+    if "transparency" in upright.info:
+        upright = upright.convert("LA" if upright.mode in ("1", "L") else "RGBA")
+    elif upright.mode == "P" or upright.mode in _COLOURS:
+        upright = upright.convert("RGB")
+    if upright.mode not in _MODES.values():
+        raise FileFormatError(
+            f"{path}: images of mode {upright.mode} are not read; convert it to RGB or greyscale"
+        )
+    pixels = np.asarray(upright)
     return pixels if pixels.ndim > 2 else pixels[:, :, np.newaxis]  # noqa: PLR2004
 
 
@@ -52,19 +93,50 @@ def write(
     what it held before or the whole new array.
     """
     _check_suffix(path)
-    if path.suffix.lower() == ".npy":
-        with _beside(path) as temporary:
-            _check_space(temporary, prod(shape) * dtype.itemsize)
-            out = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
-            _reserve(temporary)
-            fill(out)
-            out.flush()
+    if path.is_dir():
+        raise FileFormatError(f"{path}: is a directory; name a file")
+    if path.suffix.lower() != ".npy":
+        _write_pixels(path, shape, dtype, fill)
         return
-    _check_pixels(path, shape, dtype)
-    pixels = np.empty(shape, dtype)
-    fill(pixels)
     with _beside(path) as temporary:
-        _image(pixels).save(temporary, **IMAGES[path.suffix.lower()])
+        _check_space(temporary, prod(shape) * dtype.itemsize)
+        out = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
+        _reserve(temporary)
+        fill(out)
+        out.flush()
+        del out
+
+
+def _write_pixels(
+    path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Any], None]
+) -> None:
+    kind = FORMATS[path.suffix.lower()]
+    channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else None  # noqa: PLR2004
+    mode = _MODES.get((dtype.name, channels or 0))
+    if mode not in kind.modes:
+        raise FileFormatError(
+            f"{path}: the result has shape {shape} of {dtype}; {kind.name} takes (height, width, "
+            f"channels) in modes {', '.join(sorted(kind.modes))}; for an image give a count for "
+            f"each of the three axes, such as 4 6 1, or save as .npy"
+        )
+    if not all(0 < side <= kind.side for side in shape[:2]):
+        raise FileFormatError(
+            f"{path}: the result has {shape[0]} by {shape[1]} pixels; {kind.name} takes 1 to "
+            f"{kind.side} along an axis; save as .npy"
+        )
+    pixels = np.empty(shape, dtype.newbyteorder("="))
+    fill(pixels)
+    image = Image.fromarray(pixels.reshape(shape[:2]) if channels == 1 else pixels)
+    with _beside(path) as temporary:
+        image.save(temporary, format=kind.name, **kind.options)
+
+
+def _check_suffix(path: Path) -> None:
+    if path.suffix.lower() not in (".npy", *FORMATS):
+        raise FileFormatError(
+            f"{path}: suffix {path.suffix!r} is none of .npy, {', '.join(FORMATS)}; "
+            f"convert the file or name it so"
+        )
 
 
 def _check_space(path: Path, nbytes: int) -> None:
@@ -83,44 +155,15 @@ def _reserve(path: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
-def _check_suffix(path: Path) -> None:
-    if path.suffix.lower() not in (".npy", *IMAGES):
-        raise FileFormatError(
-            f"{path}: suffix {path.suffix!r} is none of .npy, {', '.join(IMAGES)}; "
-            f"convert the file or name it so"
-        )
-
-
-def _check_pixels(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    channels = shape[2] if len(shape) == 3 else 1  # noqa: PLR2004
-    if len(shape) not in (2, 3) or channels not in (1, *_MODES):
-        raise FileFormatError(
-            f"{path}: the result has shape {shape}, and an image is (height, width, channels) "
-            f"with 1 to 4 channels; for an image give a count for each of the three axes, "
-            f"such as 4 6 1, or save as .npy"
-        )
-    if 0 in shape:
-        raise FileFormatError(f"{path}: the result of shape {shape} has no pixels; save as .npy")
-    if dtype != np.uint8 and not (channels == 1 and dtype in (np.dtype(bool), np.dtype(np.uint16))):
-        raise FileFormatError(
-            f"{path}: pixels of {dtype} with {channels} channels cannot be saved as an image; "
-            f"an image takes uint8, or bool and uint16 with one channel; save as .npy"
-        )
-
-
-def _image(pixels: np.ndarray[Any, Any]) -> Image.Image:
-    if pixels.ndim == 3 and pixels.shape[2] == 1:  # noqa: PLR2004
-        pixels = pixels[:, :, 0]
-    return Image.fromarray(pixels)
-
-
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """Give a name beside `path` to write to; rename it to `path` if all went well."""
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    temporary = target.with_name(f".tileops-{token_hex(8)}")
     try:
         yield temporary
+        if target.exists():
+            shutil.copymode(target, temporary)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)

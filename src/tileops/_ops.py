@@ -1,4 +1,4 @@
-"""tile and expand: rules, then plan, then execution."""
+"""The public functions: rules, then plan, then execution."""
 
 from typing import Any
 
@@ -13,6 +13,7 @@ from tileops._rules import (
     check_size,
     expand_repeats,
     input_shape,
+    known,
     tile_repeats,
 )
 from tileops.errors import DTypeError, OutputError
@@ -37,7 +38,7 @@ def tile(
     x : array, shape (n0, n1, ...)
         The array: of NumPy, PyTorch, JAX, CuPy, Dask, or of any library with the
         Array API standard; of any dtype.
-    repeats : int, sequence of int, or integer array of rank 0 or 1
+    repeats : int, sequence of int, or array of int, rank 0 or 1
         How often each axis is repeated; 0 makes it empty. Repeats and axes are
         aligned on the right, and the shorter of the two is padded with ones on
         the left, so one integer repeats the last axis.
@@ -47,8 +48,8 @@ def tile(
         size 1, or where the result is empty. In NumPy a view is read-only.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
-        and the dtype and device of `x`, of any strides, that shares no memory with
-        `x`. NumPy, PyTorch and CuPy.
+        and the dtype and device of `x`, sliced or transposed in any way, that shares
+        no element with `x`. NumPy, PyTorch and CuPy.
     max_bytes : int, optional
         The most bytes that a written result may take, for counts from a source
         you do not trust. A view takes none.
@@ -56,8 +57,8 @@ def tile(
     Returns
     -------
     array, shape (r0 * n0, r1 * n1, ...)
-        Of the library, dtype and device of `x`; a copy is C-contiguous. `out` if
-        that was given.
+        Of the library, dtype and device of `x`; a copy is C-contiguous in NumPy,
+        PyTorch and CuPy. `out` if that was given.
 
     Raises
     ------
@@ -73,7 +74,8 @@ def tile(
         If ``copy=False`` and no view exists; if `out` overlaps `x`, is read-only
         or is on another device.
     OutputTooLargeError
-        If the result exceeds `max_bytes`, or 2**63-1 elements or bytes.
+        If the result exceeds `max_bytes`, or if its sizes, zeros left out, multiply
+        to more than 2**63-1 elements or bytes.
 
     See Also
     --------
@@ -124,15 +126,15 @@ def expand(
     x : array, shape (n0, n1, ...)
         The array: of NumPy, PyTorch, JAX, CuPy, Dask, or of any library with the
         Array API standard; of any dtype.
-    shape : int, sequence of int, or integer array of rank 0 or 1
+    shape : int, sequence of int, or array of int, rank 0 or 1
         The sizes to broadcast with.
     copy : bool or None, default None
         None: a view where the library has views, else a copy. True: the result
         owns its memory. False: it is a view of `x`. In NumPy a view is read-only.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
-        and the dtype and device of `x`, of any strides, that shares no memory with
-        `x`. NumPy, PyTorch and CuPy.
+        and the dtype and device of `x`, sliced or transposed in any way, that shares
+        no element with `x`. NumPy, PyTorch and CuPy.
     max_bytes : int, optional
         The most bytes that a written result may take, for shapes from a source
         you do not trust. A view takes none.
@@ -140,8 +142,8 @@ def expand(
     Returns
     -------
     array
-        Of the library, dtype and device of `x`; a copy is C-contiguous. `out` if
-        that was given.
+        Of the library, dtype and device of `x`; a copy is C-contiguous in NumPy,
+        PyTorch and CuPy. `out` if that was given.
 
     Raises
     ------
@@ -157,8 +159,8 @@ def expand(
         If ``copy=False`` and the library has no views; if `out` overlaps `x`, is
         read-only or is on another device.
     OutputTooLargeError
-        If the result exceeds 2**63-1 elements or bytes, or is written and exceeds
-        `max_bytes`.
+        If the result is written and exceeds `max_bytes`, or if its sizes, zeros left
+        out, multiply to more than 2**63-1 elements or bytes.
 
     See Also
     --------
@@ -192,9 +194,9 @@ def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
 
     Parameters
     ----------
-    shape : int, sequence of int, or integer array of rank 0 or 1
+    shape : int, sequence of int, or array of int, rank 0 or 1
         The shape of the input.
-    repeats : int, sequence of int, or integer array of rank 0 or 1
+    repeats : int, sequence of int, or array of int, rank 0 or 1
         As for `tile`.
 
     Returns
@@ -209,7 +211,7 @@ def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
     ShapeError
         If `shape` is no shape.
     OutputTooLargeError
-        If the result has more than 2**63-1 elements.
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 
     See Also
     --------
@@ -229,9 +231,9 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
 
     Parameters
     ----------
-    shape : int, sequence of int, or integer array of rank 0 or 1
+    shape : int, sequence of int, or array of int, rank 0 or 1
         The shape of the input.
-    target : int, sequence of int, or integer array of rank 0 or 1
+    target : int, sequence of int, or array of int, rank 0 or 1
         The sizes to broadcast with, as for `expand`.
 
     Returns
@@ -244,7 +246,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
     ShapeError
         If either is no shape, or two sizes differ and neither is 1.
     OutputTooLargeError
-        If the result has more than 2**63-1 elements.
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 
     See Also
     --------
@@ -303,7 +305,7 @@ def _check_options(operator: str, copy: Any, out: Any, max_bytes: Any) -> None:
             f"{operator}: copy is {copy!r}; it must be True (own memory), False (a view or an "
             f"error) or None (a view where one exists)"
         )
-    if max_bytes is not None and (isinstance(max_bytes, bool) or not isinstance(max_bytes, int)):
+    if max_bytes is not None and not _is_integer(max_bytes):
         raise DTypeError(
             f"{operator}: max_bytes is {max_bytes!r}; it must be an int, or None for no limit"
         )
@@ -314,13 +316,19 @@ def _check_options(operator: str, copy: Any, out: Any, max_bytes: Any) -> None:
         )
 
 
+def _is_integer(value: Any) -> bool:
+    return hasattr(type(value), "__index__") and not isinstance(value, bool)
+
+
 def _no_view(operator: str, library: str, how: Plan) -> str:
     refusal = f"{operator}: copy=False, and no view gives this result"
     remedy = "use copy=None or copy=True"
     if how.is_view:
-        return f"{refusal}: {library} arrays have no views; {remedy}"
+        return f"{refusal}: {library} has no views of such an array; {remedy}"
     axis = next(
-        i for i, (n, r) in enumerate(zip(how.source, how.repeats, strict=True)) if n != 1 != r
+        i
+        for i, (n, r) in enumerate(zip(how.source, how.repeats, strict=True))
+        if not (known(n) and n == 1) and not (known(r) and r == 1)
     )
     return (
         f"{refusal}: axis {axis} has size {how.source[axis]} and is repeated {how.repeats[axis]} "

@@ -22,10 +22,13 @@ class Plan(NamedTuple):
     repeats: tuple[int, ...]
     """How often each axis of ``source`` is repeated."""
     split: tuple[int, ...]
+    """The input's shape with a 1 before each axis longer than 1 that is repeated."""
     spread: tuple[int, ...]
+    """The shape of the view: `split` with the repeats in the places of those ones."""
     shape: tuple[int, ...]
+    """The shape of the result."""
     merges: bool
-    """Whether `spread` has more axes than `shape`, so that the last reshape has to copy."""
+    """Whether `shape` joins axes of `spread`, so that the last reshape has to copy."""
     is_view: bool
     """Whether zero strides express the result: nothing merges, or there are no elements."""
     is_identity: bool
@@ -41,19 +44,19 @@ def cached_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) ->
 
 def make_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
     """Plan the repetition of an array of `rank` axes, padded to `source`."""
-    # Repeating an empty axis leaves it empty. One round will do, and a count that
-    # has no effect cannot overflow a library's product of extents.
-    repeats = tuple(
-        min(r, 1) if known(n) and n == 0 and known(r) else r
-        for n, r in zip(source, repeats, strict=True)
-    )
+    # An empty axis stays empty however often it is repeated, and a count without
+    # effect must not overflow a library's product of extents.
+    repeats = tuple(1 if known(n) and n == 0 else r for n, r in zip(source, repeats, strict=True))
     split: list[int] = []
     spread: list[int] = []
     merges = False
     for n, r in zip(source, repeats, strict=True):
+        # Axes of size 1 that stay so are left out. Then each axis of spread is 2 or
+        # longer, and a result that any memory can hold has 63 of them at most.
         if known(r) and r == 1:
-            split.append(n)
-            spread.append(n)
+            if not (known(n) and n == 1):
+                split.append(n)
+                spread.append(n)
         elif known(n) and n == 1:
             split.append(1)
             spread.append(r)

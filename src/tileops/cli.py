@@ -1,5 +1,7 @@
 """The command line: tile and expand files, and list the libraries found here."""
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,27 +36,34 @@ class CommandError(Exception):
     """A wrong word on the command line, or a library that is not there."""
 
 
-def _whole(_type: Any, tokens: Sequence[Token]) -> list[int]:
+def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
     """Read whole numbers: the library's own reading of ints rounds 1.5 to 2."""
     try:
         return [int(token.value) for token in tokens]
     except ValueError:
         words = " ".join(token.value for token in tokens)
-        raise CommandError(f"{tokens[0].keyword} {words}: counts must be whole numbers") from None
+        raise CommandError(f"{tokens[0].keyword} {words}: takes whole numbers only") from None
+
+
+def _whole_number(kind: Any, tokens: Sequence[Token]) -> int:
+    return _whole_numbers(kind, tokens)[0]
 
 
 Source = Annotated[Path, Parameter(help="The .npy file or image (PNG, JPEG, WebP) to read.")]
 Target = Annotated[Path, Parameter(help="Where to write; replaced only when all went well.")]
 Counts = Annotated[
     list[int],
-    Parameter(converter=_whole, consume_multiple=True, negative="", allow_repeating=False),
+    Parameter(converter=_whole_numbers, consume_multiple=True, negative="", allow_repeating=False),
 ]
 Library = Annotated[str, Parameter(help=f"The array library: {', '.join(execute.LIBRARIES)}.")]
 Device = Annotated[str | None, Parameter(help="The library's device, such as cuda or cpu.")]
-MaxBytes = Annotated[int | None, Parameter(help="Refuse a result of more bytes than this.")]
+MaxBytes = Annotated[
+    int | None,
+    Parameter(converter=_whole_number, help="Refuse a result of more bytes than this."),
+]
 
 
-@app.command
+@app.command(usage="Usage: tileops tile SRC DST --repeats INT... [OPTIONS]")
 def tile(
     src: Source,
     dst: Target,
@@ -77,7 +86,7 @@ def tile(
     _apply(*how, src, dst, repeats, library, device, max_bytes)
 
 
-@app.command
+@app.command(usage="Usage: tileops expand SRC DST --shape INT... [OPTIONS]")
 def expand(
     src: Source,
     dst: Target,
@@ -144,10 +153,28 @@ def _apply(
         if there is x:
             operator(x, counts, out=out)
         else:
-            out[...] = executor.to_numpy(operator(there, counts))
+            out[...] = _computed(library, lambda: executor.to_numpy(operator(there, counts)))
 
     _files.write(dst, shape, x.dtype, fill)
-    Console().print(f"{dst}: {shape} {x.dtype}", highlight=False)
+    _say(f"{dst}: {shape} {x.dtype}")
+
+
+def _computed(library: str, compute: Callable[[], Any]) -> Any:
+    """Compute in a library, whose refusals and shortages of memory have many types."""
+    try:
+        return compute()
+    except tileops.TileOpsError:
+        raise
+    except Exception as error:
+        raise CommandError(f"--library {library} failed: {error}") from error
+
+
+def _say(text: str) -> None:
+    """Print what was done; it stays done if nobody can read that."""
+    try:
+        print(text, flush=True)  # noqa: T201
+    except (OSError, UnicodeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
@@ -173,6 +200,7 @@ def _one_line(error: BaseException) -> str:
 
 def main() -> None:
     """Run the command line: an error is one line on stderr and exit code 2."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app(exit_on_error=False, print_error=False, result_action="return_value")
     except (

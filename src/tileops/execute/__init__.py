@@ -4,7 +4,6 @@ A library is looked for in ``sys.modules`` only: an array of it cannot exist
 before it was imported, so nothing here imports one that its user did not.
 """
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -41,7 +40,7 @@ def executor_of(operator: str, x: Any) -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
     executor = _by_type.get(type(x))
     if executor is None:
-        executor = _find(x)
+        executor = find(x)
         if executor is None:
             raise DTypeError(
                 f"{operator}: the input is {type(x).__name__}, no array; pass an array of NumPy, "
@@ -52,22 +51,12 @@ def executor_of(operator: str, x: Any) -> Executor:
     return executor
 
 
-def _find(x: Any) -> Executor | None:
+def find(x: Any) -> Executor | None:
+    """Give the executor of an array's library, or None."""
     return next((library(name) for name, test in _TESTS.items() if test(x)), None)
 
 
 def is_symbolic(count: Any) -> bool:
     """Whether a count is a symbolic integer of a library in use."""
-    return any(library(name).is_symbolic(count) for name in LIBRARIES if name in sys.modules)
-
-
-def why_unknown(array: Any) -> str | None:
-    """Say how to make counts static, if this array's values are not known now."""
-    executor = _find(array)
-    return None if executor is None else executor.why_unknown(array)
-
-
-def is_integer(array: Any) -> bool:
-    """Whether an array holds integers of its library, bool not among them."""
-    executor = _find(array)
-    return executor is not None and executor.is_integer(array)
+    name = type(count).__module__.partition(".")[0]
+    return name in LIBRARIES and library(name).is_symbolic(count)

@@ -22,8 +22,8 @@ class Memory(NamedTuple):
 
 
 def check_class(operator: str, cls: type, out: Any) -> None:
-    """Refuse an `out` of another library, or of a subclass with a meaning of its own."""
-    if type(out) is not cls:
+    """Refuse an `out` of another library."""
+    if not isinstance(out, cls):
         raise DTypeError(
             f"{operator}: out is {type(out).__module__}.{type(out).__name__}; for this input it "
             f"must be {cls.__module__}.{cls.__name__}"
@@ -64,8 +64,8 @@ def check_memory(operator: str, x: Memory, out: Memory) -> None:
         )
     if _overlaps_itself(out):
         raise OutputError(
-            f"{operator}: several elements of out (shape {out.shape}, strides {out.strides} "
-            f"bytes) share one place in memory; write into an array that was not broadcast"
+            f"{operator}: elements of out (shape {out.shape}, strides {out.strides} bytes) lie "
+            f"interleaved or on one place in memory; write into an array that was not broadcast"
         )
 
 
@@ -77,8 +77,8 @@ class _AtAddress:
             "version": 3,
             "data": (memory.address, True),
             "typestr": f"|V{memory.itemsize}",
-            "shape": memory.shape,
-            "strides": memory.strides,
+            "shape": tuple(n for n in memory.shape if n > 1),
+            "strides": tuple(s for s, n in zip(memory.strides, memory.shape, strict=True) if n > 1),
         }
 
 

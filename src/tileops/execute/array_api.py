@@ -4,17 +4,25 @@ The other modules of this package override what their library does better, or
 what the standard lacks.
 """
 
+from operator import index
 from typing import Any
 
 import array_api_compat
 import numpy as np
 
 from tileops._plan import Plan, cached_plan
+from tileops._rules import show
 from tileops.errors import DTypeError, ShapeError
 
 
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it."""
+
+    how_to_be_static = "pass int or a sequence of int"
+    """What to pass as counts instead of an array whose values are not known now."""
+
+    max_rank: int | None = 64
+    """The most axes of an array; NumPy's limit, where most others lie on it."""
 
     def name(self, x: Any) -> str:
         """Name the library of an array."""
@@ -28,7 +36,7 @@ class Executor:
                 f"{operator}: axis {shape.index(None)} of the input has no known size "
                 f"(shape {shape}); compute the array first"
             )
-        return shape
+        return tuple(size if self.is_symbolic(size) else index(size) for size in shape)
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element, which the standard tells through finfo and iinfo."""
@@ -45,7 +53,13 @@ class Executor:
         return cached_plan(rank, source, repeats)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
-        """Refuse with a DTypeError an array that the library cannot repeat."""
+        """Refuse an array that the library cannot repeat."""
+        rank = max(len(plan.shape), len(plan.spread))
+        if self.max_rank is not None and rank > self.max_rank:
+            raise ShapeError(
+                f"{operator}: the result of shape {show(plan.shape)} needs {rank} axes on the "
+                f"way, and {self.name(x)} arrays have {self.max_rank} at most; merge axes first"
+            )
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Give the result without a copy, or None where that cannot be."""
@@ -57,7 +71,8 @@ class Executor:
     def copy(self, x: Any, plan: Plan) -> Any:
         """Give the result in memory of its own."""
         xp = array_api_compat.array_namespace(x)
-        return xp.reshape(self._spread(xp, x, plan), plan.shape, copy=True)
+        # Through one flat axis: a copy without it keeps the order of the strides.
+        return xp.reshape(xp.reshape(self._spread(xp, x, plan), (-1,), copy=True), plan.shape)
 
     @staticmethod
     def _spread(xp: Any, x: Any, plan: Plan) -> Any:
@@ -83,9 +98,9 @@ class Executor:
         """Whether a count is a symbolic integer of the library, which takes part in tracing."""
         return False
 
-    def why_unknown(self, array: Any) -> str | None:
-        """Say how to make counts static, if this array's values are not known now."""
-        return None
+    def integers(self, array: Any) -> list[Any]:
+        """Give the values of an integer array of rank 0 or 1; any error if they are not known."""
+        return list(map(index, array)) if array.shape else [index(array)]
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array into the library, onto a device by name."""

@@ -20,6 +20,7 @@ class CuPy(Executor):
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses, whose meaning the result could not carry."""
+        super().check(operator, x, plan)
         if type(x) is not cupy.ndarray:
             raise DTypeError(
                 f"{operator}: the input is {type(x).__module__}.{type(x).__name__}, a subclass "
@@ -49,9 +50,16 @@ class CuPy(Executor):
         """Whether an array holds integers."""
         return array.dtype.kind in "iu"
 
+    def integers(self, array: Any) -> list[Any]:
+        """Give the values, copied to the host."""
+        values = array.tolist()
+        return values if array.shape else [values]
+
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cuda" or "cuda:1"."""
-        _, _, number = (device or "").partition(":")
+        kind, _, number = (device or "cuda").partition(":")
+        if kind != "cuda":
+            raise ValueError(f"CuPy has no device {device!r}, only 'cuda' and 'cuda:N'")
         with cupy.cuda.Device(int(number or 0)):
             return cupy.array(array)
 

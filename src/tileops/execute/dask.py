@@ -7,13 +7,14 @@ import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks
 
-from tileops._plan import Plan
+from tileops import execute
+from tileops._plan import Plan, cached_plan
 from tileops.errors import ShapeError
 from tileops.execute.array_api import Executor
 
 
 class Dask(Executor):
-    """Repeats by the library's own tile; axes of size 1 are broadcast chunk by chunk."""
+    """Names chunks again, and repeats axes of size 1 inside them."""
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a size that depends on data is not known before it is computed."""
@@ -30,14 +31,12 @@ class Dask(Executor):
         return int(x.dtype.itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
-        """Broadcast; each chunk becomes a view when it is computed."""
-        return _repeat(x, plan) if plan.is_view else None
+        """Repeat; each chunk becomes a view when it is computed."""
+        return _repeat(x, plan, "view") if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat; each chunk owns its memory when it is computed."""
-        result = _repeat(x, plan)
-        owns = plan.merges or 0 in plan.shape
-        return result if owns else result.map_blocks(_copied, dtype=x.dtype)
+        return _repeat(x, plan, "copy")
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""
@@ -54,27 +53,38 @@ class Dask(Executor):
         return np.asarray(x.compute())
 
 
-def _repeat(x: Any, plan: Plan) -> Any:
+def _repeat(x: Any, plan: Plan, how: str) -> Any:
+    """Name the chunks of `x` again in the order of the result, then stretch those of size 1.
+
+    The library's own tile and broadcast_to go through concatenation and bare NumPy, where
+    masks, foreign byte orders and the layout of records are lost.
+    """
     if 0 in plan.shape:
-        # The library's own empty results lose a foreign byte order, or divide by zero.
         return da.from_array(np.empty_like(x._meta, shape=plan.shape), chunks=-1)  # noqa: SLF001
-    if plan.merges:
-        if x.dtype.isnative:
-            return da.tile(x, plan.repeats)
-        # Concatenation turns a foreign byte order into the native one.
-        return da.tile(x.view(x.dtype.newbyteorder()), plan.repeats).view(x.dtype)
-    # Left to itself, broadcast_to makes one chunk of a broadcast axis, however long.
-    kept = ((1,),) * (len(plan.source) - x.ndim) + x.chunks
+    if plan.is_identity and how == "view":
+        return x
+    x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
+    grows = [n == 1 != r for n, r in zip(plan.source, plan.repeats, strict=True)]
     chunks = normalize_chunks(
-        tuple("auto" if r != 1 else c for r, c in zip(plan.repeats, kept, strict=True)),
-        plan.shape,
+        tuple("auto" if g else c for g, c in zip(grows, x.chunks, strict=True)),
+        tuple(r if g else n for g, n, r in zip(grows, plan.source, plan.repeats, strict=True)),
         dtype=np.dtype((np.void, max(x.dtype.itemsize, 1))),
     )
-    return da.broadcast_to(x, plan.shape, chunks=chunks)
+    chunks = tuple(c if g else c * r for g, c, r in zip(grows, chunks, plan.repeats, strict=True))
+    for axis, after in enumerate(chunks):
+        before = x.numblocks[axis]
+        if len(after) != before:
+            order = list(range(before)) * (len(after) // before)
+            x = x.blocks[(slice(None),) * axis + (order,)]
+    return x.map_blocks(_stretch, how, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
 
 
-def _copied(block: Any) -> Any:
-    return block.copy()
+def _stretch(block: Any, how: str, block_info: Any = None) -> Any:
+    """Repeat the axes of size 1 of a chunk up to the size of the result's chunk."""
+    wanted = block_info[None]["chunk-shape"]
+    repeats = tuple(m // max(n, 1) for m, n in zip(wanted, block.shape, strict=True))
+    of_block = execute.executor_of("tile", block)
+    return getattr(of_block, how)(block, cached_plan(block.ndim, tuple(block.shape), repeats))
 
 
 executor = Dask()

@@ -16,7 +16,9 @@ _Symbol = type(jax.export.symbolic_shape("n")[0])
 
 
 class Jax(Executor):
-    """One primitive a call; arrays never change, so there is no view and no `out`."""
+    """Its own primitives; arrays never change, so there is no view and no `out`."""
+
+    max_rank = None
 
     def name(self, x: Any) -> str:
         """Name the library, whose classes live in another package."""
@@ -32,7 +34,7 @@ class Jax(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array."""
-        if plan.is_identity and not isinstance(x, jax.core.Tracer):
+        if plan.is_identity:
             return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
         if plan.merges:
             return jnp.tile(x, plan.repeats)
@@ -42,21 +44,28 @@ class Jax(Executor):
         """Whether a count is a symbolic integer of jax.export."""
         return isinstance(count, _Symbol)
 
-    def why_unknown(self, array: Any) -> str | None:
-        """Say how to make a tracer's values static."""
-        if isinstance(array, jax.core.Tracer):
-            return (
-                "pass a tuple of int and name the argument in jax.jit(..., static_argnums=...), "
-                "or close over it"
-            )
-        return None
+    how_to_be_static = (
+        "pass a tuple of int and name the argument in jax.jit(..., static_argnums=...), "
+        "or close over it"
+    )
+
+    def is_integer(self, array: Any) -> bool:
+        """Whether an array holds integers."""
+        return bool(jnp.issubdtype(array.dtype, jnp.integer))
+
+    def integers(self, array: Any) -> list[Any]:
+        """Give the values; an error for a tracer."""
+        values = array.tolist()
+        return values if array.shape else [values]
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
-        if device is None:
-            return jnp.array(array)
-        kind, _, number = device.partition(":")
-        return jax.device_put(array, jax.devices(kind)[int(number or 0)])
+        kind, _, number = (device or "").partition(":")
+        found = jax.devices(kind or None)
+        there = jax.device_put(array, found[int(number)] if number.isdecimal() else found[0])
+        if there.dtype != array.dtype:
+            raise ValueError(f"it becomes {there.dtype}; set JAX_ENABLE_X64=1 to keep 64 bits")
+        return there
 
     def devices(self) -> list[str]:
         """Name each device of the default platform."""

@@ -18,11 +18,13 @@ class NumPy(Executor):
     """Copies through a broadcast view, one pass over the result."""
 
     def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element; of a reference for objects."""
-        return int(x.dtype.itemsize)
+        """Give the bytes of an element, with its mask; of a reference for objects."""
+        mask = np.ma.getmask(x) if isinstance(x, np.ma.MaskedArray) else np.ma.nomask
+        return int(x.dtype.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses whose meaning the result could not carry."""
+        super().check(operator, x, plan)
         if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
             raise DTypeError(
                 f"{operator}: the input is {type(x).__name__}, a masked array of a kind that is "
@@ -36,6 +38,8 @@ class NumPy(Executor):
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Broadcast without a copy; the result is read-only."""
+        if isinstance(x, np.ma.MaskedArray) and x.dtype.names:
+            return None  # NumPy makes a whole new mask for a view of masked records
         return _carry(x, lambda values: _broadcast(values, plan)) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
@@ -48,8 +52,8 @@ class NumPy(Executor):
             if not (type(array) in _PLAIN or isinstance(array, np.generic)):
                 raise DTypeError(
                     f"{operator}: out= works between plain NumPy arrays, and the {name} is "
-                    f"{type(array).__module__}.{type(array).__name__}; pass numpy.asarray of it, "
-                    f"or leave out= away"
+                    f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or "
+                    f"leave out= away"
                 )
         if isinstance(out, np.generic):
             raise DTypeError(f"{operator}: out is a scalar; pass an array")
@@ -64,6 +68,11 @@ class NumPy(Executor):
         """Whether an array holds NumPy's own integers."""
         return array.dtype.kind in "iu"
 
+    def integers(self, array: Any) -> list[Any]:
+        """Give the values; None for a masked one."""
+        values = array.tolist()
+        return values if array.shape else [values]
+
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Give the array itself."""
         if device not in (None, "cpu"):
@@ -76,8 +85,12 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 
 def _fresh(values: Any, plan: Plan) -> Any:
+    dtype = values.dtype
+    if dtype.names and not dtype.hasobject:
+        # Field by field, the padding would stay what the new memory held before.
+        return _fresh(values.view(f"V{dtype.itemsize}"), plan).view(dtype)
     # ndarray, not empty: empty makes a zero-width string one character wide.
-    result: Any = np.ndarray(plan.spread, values.dtype)
+    result: Any = np.ndarray(plan.spread, dtype)
     np.copyto(result, values.reshape(plan.split))
     return result.reshape(plan.shape)
 
@@ -89,15 +102,21 @@ def _carry(x: Any, make: Callable[[Any], Any]) -> Any:
     if isinstance(x, np.generic):
         return make(np.asarray(x))
     if type(x) is np.ma.MaskedArray:
+        result: Any = make(np.asarray(x)).view(np.ma.MaskedArray)
+        result._update_from(x)  # noqa: SLF001 (the constructor would settle the fill value)
         mask = np.ma.getmask(x)
-        return np.ma.MaskedArray(
-            make(np.asarray(x)),
-            mask=mask if mask is np.ma.nomask else make(mask),
-            fill_value=x.fill_value,
-            hard_mask=x.hardmask,
-        )
+        if mask is not np.ma.nomask:
+            result._mask = make(mask)  # noqa: SLF001 (the property would copy the mask)
+        return result
     # NumPy's own protocol for subclasses: units, records and other metadata of the whole.
-    return x.__array_wrap__(make(np.asarray(x)), None, False)
+    values = make(np.asarray(x))
+    try:
+        return x.__array_wrap__(values, None, False)
+    except TypeError as error:
+        raise DTypeError(
+            f"{type(x).__name__}.__array_wrap__ does not take NumPy 2's arguments (array, context, "
+            f"return_scalar), so the result cannot become one; pass numpy.asarray(x)"
+        ) from error
 
 
 def _memory(array: Any) -> _out.Memory:

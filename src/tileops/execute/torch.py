@@ -19,11 +19,15 @@ _AS_BYTES = frozenset(
 )
 """Dtypes narrower than a byte, and raw bits: stored in whole bytes, and copied by no kernel."""
 
+_PACKED = (torch.quint4x2, torch.quint2x4)
+
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
 
 class Torch(Executor):
     """Repeats by the library's own operation, which records the gradient."""
+
+    max_rank = None
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; sizes may be symbolic while tracing."""
@@ -32,7 +36,8 @@ class Torch(Executor):
                 f"{operator}: the input is a nested tensor, whose rows differ in size, so that no "
                 f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
             )
-        return tuple(x.shape)
+        # Under torch.jit.trace sizes are tensors.
+        return tuple(n if isinstance(n, int | torch.SymInt) else int(n) for n in x.shape)
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
@@ -45,10 +50,16 @@ class Torch(Executor):
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse tensors without strides, and those quantised along an axis."""
+        super().check(operator, x, plan)
         if x.layout is not torch.strided:
             raise DTypeError(
                 f"{operator}: the input has layout {x.layout}; only torch.strided tensors are "
                 f"repeated; pass x.to_dense()"
+            )
+        if x.dtype in _PACKED:
+            raise DTypeError(
+                f"{operator}: the input has dtype {x.dtype}, several elements a byte, which the "
+                f"library does not copy; pass x.dequantize()"
             )
         if x.is_quantized and x.qscheme() not in _UNIFORM:
             raise DTypeError(
@@ -79,9 +90,14 @@ class Torch(Executor):
                 f"{operator}: out= records no gradient, and the input or out requires one; "
                 f"leave out= away, or call under torch.no_grad()"
             )
+        if out.is_inference() and not torch.is_inference_mode_enabled():
+            raise OutputError(
+                f"{operator}: out is an inference tensor, which is written in inference mode "
+                f"only; pass out.clone(), or call under torch.inference_mode()"
+            )
         _out.check_layout(operator, x, out, plan)
         if not x.is_meta:
-            _out.check_memory(operator, _memory(x), _memory(out))
+            _out.check_memory(operator, _memory(operator, x), _memory(operator, out))
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
         out.view(plan.spread).copy_(_spread(x, plan))
@@ -90,9 +106,10 @@ class Torch(Executor):
         """Whether a count is a symbolic integer of dynamic shapes."""
         return isinstance(count, torch.SymInt)
 
-    def why_unknown(self, array: Any) -> str | None:
-        """Say that a meta tensor has no values."""
-        return "a meta tensor holds none; pass ints" if array.is_meta else None
+    def integers(self, array: Any) -> list[Any]:
+        """Give the values."""
+        values = array.tolist()
+        return values if array.shape else [values]
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
@@ -111,9 +128,19 @@ def _spread(x: Any, plan: Plan) -> Any:
     return x.reshape(plan.split).expand(plan.spread)
 
 
-def _memory(x: Any) -> _out.Memory:
+def _memory(operator: str, x: Any) -> _out.Memory:
     size = x.element_size()
-    return _out.Memory(x.data_ptr(), tuple(x.shape), tuple(s * size for s in x.stride()), size)
+    try:
+        address = x.data_ptr()
+    except RuntimeError:
+        address = 0
+    if address == 0 and x.numel():
+        raise OutputError(
+            f"{operator}: the input or out is a {type(x).__name__} without memory of its own "
+            f"(traced, fake, or inside torch.func), so that an overlap with out cannot be ruled "
+            f"out; leave out= away"
+        )
+    return _out.Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size)
 
 
 executor = Torch()

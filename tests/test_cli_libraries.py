@@ -1,0 +1,60 @@
+"""The command line on another library than NumPy."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.library("torch", "jax", "dask")
+
+
+def run(library, *words, cwd, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "tileops", *map(str, words), "--library", library],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture
+def library(request):
+    return request.config.getoption("--library")
+
+
+def test_results_equal_those_of_numpy(library, tmp_path, rng):
+    x = rng.integers(0, 256, (3, 2, 3), dtype=np.uint8)
+    np.save(tmp_path / "x.npy", x)
+    done = run(library, "tile", "x.npy", "y.npy", "--repeats", 2, 3, 1, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.array_equal(np.load(tmp_path / "y.npy"), np.tile(x, (2, 3, 1)))
+    done = run(library, "expand", "x.npy", "y.npy", "--shape", 2, 1, 1, 1, cwd=tmp_path)
+    assert np.array_equal(np.load(tmp_path / "y.npy"), [x, x])
+
+
+def test_64_bits_are_kept_or_refused(library, tmp_path):
+    x = np.array([2**40, 2**62])
+    np.save(tmp_path / "x.npy", x)
+    words = ("tile", "x.npy", "y.npy", "--repeats", 2)
+    done = run(library, *words, cwd=tmp_path)
+    if library == "jax":
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "JAX_ENABLE_X64=1" in done.stderr
+        assert done.stderr.count("\n") == 1
+        done = run(library, *words, cwd=tmp_path, JAX_ENABLE_X64="1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.array_equal(np.load(tmp_path / "y.npy"), np.tile(x, 2))
+
+
+def test_a_device_that_is_not_there_is_refused_in_one_line(library, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(3, dtype=np.int32))
+    words = ("tile", "x.npy", "y.npy", "--repeats", 2, "--device", "nowhere")
+    done = run(library, *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nowhere" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
