@@ -47,6 +47,19 @@ def test_a_broadcast_axis_is_cut_into_chunks(da):
         assert 8 * prod(map(max, result.chunks)) <= 2**27
 
 
+def test_many_repeats_of_one_chunk_are_few_tasks(da):
+    result = tileops.tile(da.ones(3, chunks=3), 10**9)
+    assert result.shape == (3 * 10**9,)
+    assert result.npartitions < 1000
+    assert 8 * max(result.chunks[0]) <= 2**27
+    assert result[-7:].compute(scheduler="synchronous").tolist() == [1] * 7
+
+
+def test_more_chunks_than_a_graph_can_name_are_refused(da):
+    with pytest.raises(tileops.OutputTooLargeError, match=r"axis 1 has 2 chunks.*rechunk\(\{0: -1"):
+        tileops.tile(da.ones(4, chunks=2), (2, 2**40))
+
+
 def test_unknown_sizes_are_refused_with_the_remedy(da):
     x = da.arange(10, chunks=5)
     x = x[x > 3]

@@ -1,6 +1,6 @@
 """Dask: lazy arrays stay lazy."""
 
-from math import isnan
+from math import isnan, prod
 from typing import Any
 
 import dask.array as da
@@ -9,12 +9,15 @@ from dask.array.core import normalize_chunks
 
 from tileops import execute
 from tileops._plan import Plan, cached_plan
-from tileops.errors import ShapeError
+from tileops.errors import OutputTooLargeError, ShapeError
 from tileops.execute.array_api import Executor
+
+_MOST_CHUNKS = 2**20
+"""Chunks along an axis; naming as many takes about half a minute."""
 
 
 class Dask(Executor):
-    """Names chunks again, and repeats axes of size 1 inside them."""
+    """Names chunks again, and repeats axes of one chunk inside of it."""
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a size that depends on data is not known before it is computed."""
@@ -29,6 +32,18 @@ class Dask(Executor):
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)
+
+    def check(self, operator: str, x: Any, plan: Plan) -> None:
+        """Refuse more chunks than a graph can name; an axis of one chunk is always few."""
+        super().check(operator, x, plan)
+        for axis in range(-x.ndim, 0):
+            count, repeats = x.numblocks[axis], plan.repeats[axis]
+            if count > 1 and count * repeats > _MOST_CHUNKS:
+                raise OutputTooLargeError(
+                    f"{operator}: axis {axis + len(plan.shape)} has {count} chunks and is "
+                    f"repeated {repeats} times; a graph of more than {_MOST_CHUNKS} chunks is "
+                    f"refused; call x.rechunk({{{axis + x.ndim}: -1}}) first"
+                )
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Repeat; each chunk becomes a view when it is computed."""
@@ -54,7 +69,7 @@ class Dask(Executor):
 
 
 def _repeat(x: Any, plan: Plan, how: str) -> Any:
-    """Name the chunks of `x` again in the order of the result, then stretch those of size 1.
+    """Name the chunks of `x` again in the order of the result, then repeat inside of them.
 
     The library's own tile and broadcast_to go through concatenation and bare NumPy, where
     masks, foreign byte orders and the layout of records are lost.
@@ -64,13 +79,7 @@ def _repeat(x: Any, plan: Plan, how: str) -> Any:
     if plan.is_identity and how == "view":
         return x
     x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
-    grows = [n == 1 != r for n, r in zip(plan.source, plan.repeats, strict=True)]
-    chunks = normalize_chunks(
-        tuple("auto" if g else c for g, c in zip(grows, x.chunks, strict=True)),
-        tuple(r if g else n for g, n, r in zip(grows, plan.source, plan.repeats, strict=True)),
-        dtype=np.dtype((np.void, max(x.dtype.itemsize, 1))),
-    )
-    chunks = tuple(c if g else c * r for g, c, r in zip(grows, chunks, plan.repeats, strict=True))
+    chunks = _chunks(x, plan)
     for axis, after in enumerate(chunks):
         before = x.numblocks[axis]
         if len(after) != before:
@@ -79,8 +88,24 @@ def _repeat(x: Any, plan: Plan, how: str) -> Any:
     return x.map_blocks(_stretch, how, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
 
 
+def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """Cut the result: an axis of one chunk into rounds that fill a chunk, others as they were."""
+    axes = list(zip(plan.source, plan.repeats, x.chunks, strict=True))
+    grows = [r != 1 == len(c) for _, r, c in axes]
+    a_round = x.dtype.itemsize * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
+    rounds = normalize_chunks(
+        tuple("auto" if g else c for g, (_, _, c) in zip(grows, axes, strict=True)),
+        tuple(r if g else n for g, (n, r, _) in zip(grows, axes, strict=True)),
+        dtype=np.dtype((np.void, min(max(a_round, 1), 2**31 - 1))),
+    )
+    return tuple(
+        tuple(n * count for count in counts) if g else counts * r
+        for g, counts, (n, r, _) in zip(grows, rounds, axes, strict=True)
+    )
+
+
 def _stretch(block: Any, how: str, block_info: Any = None) -> Any:
-    """Repeat the axes of size 1 of a chunk up to the size of the result's chunk."""
+    """Repeat a chunk up to the size of the result's chunk."""
     wanted = block_info[None]["chunk-shape"]
     repeats = tuple(m // max(n, 1) for m, n in zip(wanted, block.shape, strict=True))
     of_block = execute.executor_of("tile", block)
