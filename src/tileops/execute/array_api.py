@@ -100,6 +100,9 @@ class Executor:
 
     def integers(self, array: Any) -> list[Any]:
         """Give the values of an integer array of rank 0 or 1; any error if they are not known."""
+        if hasattr(array, "tolist"):
+            values = array.tolist()
+            return values if array.shape else [values]
         return list(map(index, array)) if array.shape else [index(array)]
 
     def from_numpy(self, array: Any, device: str | None) -> Any:

@@ -50,11 +50,6 @@ class CuPy(Executor):
         """Whether an array holds integers."""
         return array.dtype.kind in "iu"
 
-    def integers(self, array: Any) -> list[Any]:
-        """Give the values, copied to the host."""
-        values = array.tolist()
-        return values if array.shape else [values]
-
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cuda" or "cuda:1"."""
         kind, _, number = (device or "cuda").partition(":")

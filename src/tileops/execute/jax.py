@@ -53,11 +53,6 @@ class Jax(Executor):
         """Whether an array holds integers."""
         return bool(jnp.issubdtype(array.dtype, jnp.integer))
 
-    def integers(self, array: Any) -> list[Any]:
-        """Give the values; an error for a tracer."""
-        values = array.tolist()
-        return values if array.shape else [values]
-
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
         kind, _, number = (device or "").partition(":")

@@ -68,11 +68,6 @@ class NumPy(Executor):
         """Whether an array holds NumPy's own integers."""
         return array.dtype.kind in "iu"
 
-    def integers(self, array: Any) -> list[Any]:
-        """Give the values; None for a masked one."""
-        values = array.tolist()
-        return values if array.shape else [values]
-
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Give the array itself."""
         if device not in (None, "cpu"):

@@ -106,11 +106,6 @@ class Torch(Executor):
         """Whether a count is a symbolic integer of dynamic shapes."""
         return isinstance(count, torch.SymInt)
 
-    def integers(self, array: Any) -> list[Any]:
-        """Give the values."""
-        values = array.tolist()
-        return values if array.shape else [values]
-
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
         return torch.tensor(array, device=device)
