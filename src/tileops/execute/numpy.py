@@ -10,8 +10,8 @@ from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out
 from tileops.execute.array_api import Executor
 
-_PLAIN = (np.ndarray, np.memmap, np.generic)
-"""Classes whose arrays are their values and nothing more."""
+_PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
+"""Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
 
 
 class NumPy(Executor):
@@ -36,6 +36,16 @@ class NumPy(Executor):
                 f"has {len(plan.shape)}; pass numpy.asarray(x)"
             )
 
+        if type(x) not in _PLAIN and not isinstance(x, np.generic):
+            try:
+                x.__array_wrap__(np.empty(0, x.dtype), None, False)
+            except TypeError as error:
+                raise DTypeError(
+                    f"{operator}: the input is {type(x).__name__}, whose __array_wrap__ does not "
+                    f"take NumPy 2's arguments (array, context, return_scalar), so that the result "
+                    f"cannot become one; pass numpy.asarray(x)"
+                ) from error
+
     def view(self, x: Any, plan: Plan) -> Any:
         """Broadcast without a copy; the result is read-only."""
         if isinstance(x, np.ma.MaskedArray) and x.dtype.names:
@@ -49,7 +59,7 @@ class NumPy(Executor):
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
         for name, array in (("input", x), ("out", out)):
-            if not (type(array) in _PLAIN or isinstance(array, np.generic)):
+            if type(array) not in (np.ndarray, np.memmap) and not isinstance(array, np.generic):
                 raise DTypeError(
                     f"{operator}: out= works between plain NumPy arrays, and the {name} is "
                     f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or "
@@ -104,14 +114,7 @@ def _carry(x: Any, make: Callable[[Any], Any]) -> Any:
             result._mask = make(mask)  # noqa: SLF001 (the property would copy the mask)
         return result
     # NumPy's own protocol for subclasses: units, records and other metadata of the whole.
-    values = make(np.asarray(x))
-    try:
-        return x.__array_wrap__(values, None, False)
-    except TypeError as error:
-        raise DTypeError(
-            f"{type(x).__name__}.__array_wrap__ does not take NumPy 2's arguments (array, context, "
-            f"return_scalar), so the result cannot become one; pass numpy.asarray(x)"
-        ) from error
+    return x.__array_wrap__(make(np.asarray(x)), None, False)
 
 
 def _memory(array: Any) -> _out.Memory:
