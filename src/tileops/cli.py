@@ -195,7 +195,7 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def main() -> None:
