@@ -12,7 +12,6 @@ def pytest_addoption(parser):
     parser.addoption(
         "--library", choices=list(variants.ALL), default="numpy", help="the library under test"
     )
-
     parser.addoption(
         "--isolated", action="store_true", help="fail if another array library is installed"
     )

@@ -151,6 +151,15 @@ def test_out_reversed_and_in_fortran_order():
     assert tileops.tile(x, (2, 2), out=out).tolist() == np.tile(x, (2, 2)).tolist()
 
 
+def test_a_writable_out_over_itself_is_refused():
+    place = np.zeros(4)
+    for strides in ((0, 0), (8, 0), (8, 8)):
+        out = np.lib.stride_tricks.as_strided(place, (2, 3), strides)
+        with pytest.raises(tileops.OutputError, match="on one place"):
+            tileops.tile(np.ones((2, 1)), 3, out=out)
+    assert place.tolist() == [0] * 4
+
+
 def test_out_too_hard_to_tell_from_the_input_is_refused():
     # Two arrays of NumPy's own tests: whether they share an element takes many minutes to decide.
     x = _out.Memory(2**40, (1049, 1049, 1049), (36674, 61119, 85569), 1)

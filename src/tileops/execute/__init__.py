@@ -38,22 +38,23 @@ def library(name: str) -> Executor:
 
 def executor_of(operator: str, x: Any) -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
-    executor = _by_type.get(type(x))
+    executor = find(x)
     if executor is None:
-        executor = find(x)
-        if executor is None:
-            raise DTypeError(
-                f"{operator}: the input is {type(x).__name__}, no array; pass an array of NumPy, "
-                f"PyTorch, JAX, CuPy, Dask or any Array API library, for example "
-                f"numpy.asarray(x)"
-            )
-        _by_type[type(x)] = executor
+        raise DTypeError(
+            f"{operator}: the input is {type(x).__name__}, no array; pass an array of NumPy, "
+            f"PyTorch, JAX, CuPy, Dask or any Array API library, for example numpy.asarray(x)"
+        )
     return executor
 
 
 def find(x: Any) -> Executor | None:
     """Give the executor of an array's library, or None."""
-    return next((library(name) for name, test in _TESTS.items() if test(x)), None)
+    executor = _by_type.get(type(x))
+    if executor is None:
+        name = next((name for name, test in _TESTS.items() if test(x)), None)
+        if name is not None:
+            executor = _by_type[type(x)] = library(name)
+    return executor
 
 
 def is_symbolic(count: Any) -> bool:

@@ -8,7 +8,7 @@ from tileops._plan import Plan
 from tileops.errors import DTypeError, OutputError, ShapeError
 
 _MAX_WORK: Any = 10_000
-"""Steps allowed to the exact search for an overlap, some 100 microseconds."""
+"""Steps allowed to the exact search for an overlap, which is exponential at its worst."""
 
 
 class Memory(NamedTuple):

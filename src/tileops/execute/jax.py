@@ -1,6 +1,6 @@
 """JAX: its own tile and broadcast_to, eager and traced.
 
-The agnostic route through split axes takes about twice as long eagerly.
+The agnostic route through split axes is three operations where these are one, and slower eagerly.
 """
 
 from typing import Any

@@ -35,7 +35,6 @@ class NumPy(Executor):
                 f"{operator}: the input is a numpy.matrix, which has two axes, and the result "
                 f"has {len(plan.shape)}; pass numpy.asarray(x)"
             )
-
         if type(x) not in _PLAIN and not isinstance(x, np.generic):
             try:
                 x.__array_wrap__(np.empty(0, x.dtype), None, False)
