@@ -5,7 +5,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument
+from tileops._rules import Argument, show
 
 
 def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
@@ -22,7 +22,13 @@ def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
         return _read_array(argument, "", value)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return read_counts(argument, tuple(value))
-    return (_read_one(argument, "", value),)
+    count = _read_one(argument, "", value)
+    if argument.is_vector:
+        raise argument.error(
+            f"{argument.operator}: {argument.name} is {show(count)}, a single count; "
+            f"{argument.operator} takes a one-dimensional {argument.name}; pass ({show(count)},)"
+        )
+    return (count,)
 
 
 def _is_array(value: Any) -> bool:
@@ -48,13 +54,19 @@ def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
     if executor is None:
         kind = f"{type(array).__module__}.{type(array).__name__}"
         raise _not_an_integer(argument, where, f"{kind}, an array of no known library")
-    if len(array.shape) > 1:
+    is_vector = argument.is_vector and not where
+    if len(array.shape) > 1 or (is_vector and len(array.shape) == 0):
         raise argument.error(
             f"{argument.operator}: {argument.name}{where} has shape {tuple(array.shape)}; "
-            f"it must be an int or one-dimensional; flatten it"
+            f"it must be {'' if is_vector else 'an int or '}one-dimensional; flatten it"
         )
     if not executor.is_integer(array):
         raise _not_an_integer(argument, where, f"an array of {array.dtype}")
+    if argument.dtype is not None and executor.dtype(array) != argument.dtype:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name}{where} has dtype {executor.dtype(array)}; "
+            f"{argument.operator} takes {argument.dtype}; convert it, or pass a tuple of int"
+        )
     try:
         values = executor.integers(array)
     except Exception as error:

@@ -1,22 +1,11 @@
-"""The public functions: rules, then plan, then execution."""
+"""The public functions of one meaning everywhere: tile and expand, and their shapes."""
 
 from typing import Any
 
-from tileops import execute
 from tileops._counts import read_counts
-from tileops._plan import Plan, make_plan
-from tileops._rules import (
-    EXPAND,
-    TILE,
-    Argument,
-    check_counts,
-    check_size,
-    expand_repeats,
-    input_shape,
-    known,
-    tile_repeats,
-)
-from tileops.errors import DTypeError, OutputError
+from tileops._plan import make_plan
+from tileops._rules import EXPAND, TILE, Operator, check_counts, check_size, input_shape
+from tileops._run import run
 
 
 def tile(
@@ -103,7 +92,7 @@ def tile(
     array([[1, 2, 1, 2],
            [1, 2, 1, 2]])
     """
-    return _run(TILE, x, repeats, copy, out, max_bytes)
+    return run(TILE, x, repeats, copy, out, max_bytes)
 
 
 def expand(
@@ -186,7 +175,7 @@ def expand(
     array([[1, 1, 1],
            [2, 2, 2]])
     """
-    return _run(EXPAND, x, shape, copy, out, max_bytes)
+    return run(EXPAND, x, shape, copy, out, max_bytes)
 
 
 def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
@@ -261,76 +250,12 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
     return _shape(EXPAND, shape, target)
 
 
-_ALIGN = {TILE: tile_repeats, EXPAND: expand_repeats}
-
-
-def _shape(argument: Argument, shape: Any, counts: Any) -> tuple[int, ...]:
-    described = input_shape(f"{argument.operator}_shape")
+def _shape(operator: Operator, shape: Any, counts: Any) -> tuple[int, ...]:
+    described = input_shape(f"{operator.name}_shape")
     shape = read_counts(described, shape)
     check_counts(described, shape)
-    source, repeats = _ALIGN[argument](argument, shape, read_counts(argument, counts))
+    counts = read_counts(operator.argument, counts)
+    source, repeats = operator.align(operator.argument, shape, counts)
     result = make_plan(len(shape), source, repeats).shape
-    check_size(argument, result, 1, None)
+    check_size(operator.argument, result, 1, None)
     return result
-
-
-def _run(
-    argument: Argument, x: Any, counts: Any, copy: bool | None, out: Any, max_bytes: int | None
-) -> Any:
-    operator = argument.operator
-    executor = execute.executor_of(operator, x)
-    _check_options(operator, copy, out, max_bytes)
-    shape = executor.shape(operator, x)
-    source, repeats = _ALIGN[argument](argument, shape, read_counts(argument, counts))
-    how = executor.plan(len(shape), source, repeats)
-    executor.check(operator, x, how)
-    itemsize = executor.itemsize(x)
-    check_size(argument, how.shape, itemsize, None)
-    if out is None and copy is not True:
-        result = executor.view(x, how)
-        if result is not None:
-            return result
-        if copy is False:
-            raise OutputError(_no_view(operator, executor.name(x), how))
-    check_size(argument, how.shape, itemsize, max_bytes)
-    if out is None:
-        return executor.copy(x, how)
-    executor.write(operator, x, how, out)
-    return out
-
-
-def _check_options(operator: str, copy: Any, out: Any, max_bytes: Any) -> None:
-    if copy is not None and not isinstance(copy, bool):
-        raise DTypeError(
-            f"{operator}: copy is {copy!r}; it must be True (own memory), False (a view or an "
-            f"error) or None (a view where one exists)"
-        )
-    if max_bytes is not None and not _is_integer(max_bytes):
-        raise DTypeError(
-            f"{operator}: max_bytes is {max_bytes!r}; it must be an int, or None for no limit"
-        )
-    if copy is False and out is not None:
-        raise OutputError(
-            f"{operator}: copy=False asks for a view of the input, and out= is written to; "
-            f"leave one of them away"
-        )
-
-
-def _is_integer(value: Any) -> bool:
-    return hasattr(type(value), "__index__") and not isinstance(value, bool)
-
-
-def _no_view(operator: str, library: str, how: Plan) -> str:
-    refusal = f"{operator}: copy=False, and no view gives this result"
-    remedy = "use copy=None or copy=True"
-    if how.is_view:
-        return f"{refusal}: {library} has no views of such an array; {remedy}"
-    axis = next(
-        i
-        for i, (n, r) in enumerate(zip(how.source, how.repeats, strict=True))
-        if not (known(n) and n == 1) and not (known(r) and r == 1)
-    )
-    return (
-        f"{refusal}: axis {axis} has size {how.source[axis]} and is repeated {how.repeats[axis]} "
-        f"times, and only axes of size 1 repeat without a copy; {remedy}"
-    )

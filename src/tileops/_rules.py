@@ -5,9 +5,12 @@ symbolic one passes through arithmetic, and is compared only where Expand has to
 know whether two sizes are equal: the library then decides, or fixes its value.
 """
 
+from collections.abc import Callable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from tileops.errors import (
+    DTypeError,
     OutputTooLargeError,
     RepeatsError,
     RepeatsTypeError,
@@ -23,18 +26,40 @@ _SHOWN = 64
 
 
 class Argument(NamedTuple):
-    """A list of counts that an operator takes, as its errors speak of it."""
+    """A list of counts that an operator takes: its rules, and how errors speak of it."""
 
     operator: str
     name: str
     error: type[RepeatsError | ShapeError]
     type_error: type[RepeatsTypeError | ShapeTypeError]
-    negative: str
-    """What to pass instead of a negative count."""
+    remedy: str
+    """What to pass instead of a count that is too small."""
+    least: int = 0
+    greatest: float = inf
+    dtype: str | None = None
+    """The only dtype of an array of counts; None for any integer."""
+    is_vector: bool = False
+    """Whether a single count must come in a sequence, too."""
 
 
-TILE = Argument("tile", "repeats", RepeatsError, RepeatsTypeError, "0 makes the axis empty")
-EXPAND = Argument("expand", "shape", ShapeError, ShapeTypeError, "1 keeps an axis as it is")
+Align = Callable[
+    [Argument, tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]
+]
+
+
+class Operator(NamedTuple):
+    """An operator of one specification, as a table of its rules."""
+
+    argument: Argument
+    align: Align
+    """How shape and counts become a shape and the repeats of each of its axes."""
+    dtypes: Mapping[str, str] | None = None
+    """The input's dtypes, with the specification's names for them; None for every dtype."""
+
+    @property
+    def name(self) -> str:
+        """The operator's name in errors."""
+        return self.argument.operator
 
 
 def input_shape(operator: str) -> Argument:
@@ -59,14 +84,29 @@ def show(counts: int | tuple[int, ...]) -> str:
 
 
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
-    """Refuse a negative count; `rank` is that of the array the counts are aligned with."""
+    """Refuse counts out of range; `rank` is that of the array they are aligned with."""
     for i, count in enumerate(counts):
-        if known(count) and count < 0:
-            axis = i + max(rank - len(counts), 0)
-            raise argument.error(
-                f"{argument.operator}: axis {axis}: {argument.name}[{i}] is {show(count)} "
-                f"({argument.name}={show(counts)}); no count may be negative; {argument.negative}"
-            )
+        if not known(count) or argument.least <= count <= argument.greatest:
+            continue
+        axis = i + max(rank - len(counts), 0)
+        rule = "be negative" if argument.least == 0 else f"be less than {argument.least}"
+        remedy = argument.remedy
+        if count > argument.greatest:
+            rule, remedy = f"exceed {argument.greatest}", "use a smaller one"
+        raise argument.error(
+            f"{argument.operator}: axis {axis}: {argument.name}[{i}] is {show(count)} "
+            f"({argument.name}={show(counts)}); no count may {rule}; {remedy}"
+        )
+
+
+def check_dtype(operator: Operator, dtype: str) -> None:
+    """Refuse an input of a dtype that the specification leaves out."""
+    if operator.dtypes is not None and dtype not in operator.dtypes:
+        raise DTypeError(
+            f"{operator.name}: the input has dtype {dtype}; {operator.name} takes "
+            f"{', '.join(operator.dtypes.values())}; convert it, or use tileops.tile and "
+            f"tileops.expand, which take every dtype"
+        )
 
 
 def align(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -82,6 +122,20 @@ def tile_repeats(
     check_counts(argument, repeats, len(shape))
     shape, repeats = align(shape, repeats)
     return shape, repeats
+
+
+def tile_repeats_unpadded(
+    argument: Argument, shape: tuple[int, ...], repeats: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tile: one count for each axis, no more and no fewer."""
+    if len(repeats) != len(shape):
+        entries = "entry" if len(repeats) == 1 else "entries"
+        raise argument.error(
+            f"{argument.operator}: {argument.name} has {len(repeats)} {entries} for rank "
+            f"{len(shape)} ({argument.name}={show(repeats)}, input shape {show(shape)}); "
+            f"{argument.operator} does not pad (tileops.tile does); pass one count for each axis"
+        )
+    return tile_repeats(argument, shape, repeats)
 
 
 def expand_repeats(
@@ -111,6 +165,16 @@ def expand_repeats(
                 f"two sizes must be equal or one of them 1; {remedy}"
             )
     return shape, tuple(repeats)
+
+
+TILE = Operator(
+    Argument("tile", "repeats", RepeatsError, RepeatsTypeError, "0 makes the axis empty"),
+    tile_repeats,
+)
+EXPAND = Operator(
+    Argument("expand", "shape", ShapeError, ShapeTypeError, "1 keeps an axis as it is"),
+    expand_repeats,
+)
 
 
 def check_size(

@@ -82,7 +82,7 @@ def tile(
         How often each axis is repeated, aligned on the right. The axes of an image are
         height, width and channels: 4 6 1 makes a wall of 4 rows of 6.
     """
-    how = TILE, tileops.tile, tileops.tile_shape
+    how = TILE.argument, tileops.tile, tileops.tile_shape
     _apply(*how, src, dst, repeats, library, device, max_bytes)
 
 
@@ -105,7 +105,15 @@ def expand(
         The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is.
     """
     _apply(
-        EXPAND, tileops.expand, tileops.expand_shape, src, dst, shape, library, device, max_bytes
+        EXPAND.argument,
+        tileops.expand,
+        tileops.expand_shape,
+        src,
+        dst,
+        shape,
+        library,
+        device,
+        max_bytes,
     )
 
 

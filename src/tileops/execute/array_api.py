@@ -38,6 +38,10 @@ class Executor:
             )
         return tuple(size if self.is_symbolic(size) else index(size) for size in shape)
 
+    def dtype(self, x: Any) -> str:
+        """Name the dtype as the standard does; text is "string" in every library."""
+        return str(x.dtype).rpartition(".")[2]
+
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element, which the standard tells through finfo and iinfo."""
         xp = array_api_compat.array_namespace(x)

@@ -29,6 +29,10 @@ class Dask(Executor):
                 )
         return tuple(map(int, x.shape))
 
+    def dtype(self, x: Any) -> str:
+        """Name the dtype; text is "string", objects are not looked at before they are computed."""
+        return "string" if x.dtype.kind in "UT" else str(x.dtype.name)
+
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)

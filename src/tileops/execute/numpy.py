@@ -17,6 +17,13 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 class NumPy(Executor):
     """Copies through a broadcast view, one pass over the result."""
 
+    def dtype(self, x: Any) -> str:
+        """Name the dtype; text is "string", as are objects if each is a str."""
+        kind = x.dtype.kind
+        if kind == "O" or (kind == "T" and hasattr(x.dtype, "na_object")):
+            return "string" if all(isinstance(value, str) for value in x.flat) else x.dtype.name
+        return "string" if kind in "UT" else str(x.dtype.name)
+
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element, with its mask; of a reference for objects."""
         mask = np.ma.getmask(x) if isinstance(x, np.ma.MaskedArray) else np.ma.nomask

@@ -1,0 +1,79 @@
+"""The one road of every operator: rules, then plan, then execution."""
+
+from typing import Any
+
+from tileops import execute
+from tileops._counts import read_counts
+from tileops._plan import Plan
+from tileops._rules import Operator, check_dtype, check_size, known
+from tileops.errors import DTypeError, OutputError
+
+
+def run(
+    operator: Operator,
+    x: Any,
+    counts: Any,
+    copy: bool | None = True,
+    out: Any = None,
+    max_bytes: int | None = None,
+) -> Any:
+    """Apply an operator, or refuse before anything is allocated or written."""
+    name, argument = operator.name, operator.argument
+    executor = execute.executor_of(name, x)
+    _check_options(name, copy, out, max_bytes)
+    shape = executor.shape(name, x)
+    if operator.dtypes is not None:
+        check_dtype(operator, executor.dtype(x))
+    source, repeats = operator.align(argument, shape, read_counts(argument, counts))
+    how = executor.plan(len(shape), source, repeats)
+    executor.check(name, x, how)
+    itemsize = executor.itemsize(x)
+    check_size(argument, how.shape, itemsize, None)
+    if out is None and copy is not True:
+        result = executor.view(x, how)
+        if result is not None:
+            return result
+        if copy is False:
+            raise OutputError(_no_view(name, executor.name(x), how))
+    check_size(argument, how.shape, itemsize, max_bytes)
+    if out is None:
+        return executor.copy(x, how)
+    executor.write(name, x, how, out)
+    return out
+
+
+def _check_options(operator: str, copy: Any, out: Any, max_bytes: Any) -> None:
+    if copy is not None and not isinstance(copy, bool):
+        raise DTypeError(
+            f"{operator}: copy is {copy!r}; it must be True (own memory), False (a view or an "
+            f"error) or None (a view where one exists)"
+        )
+    if max_bytes is not None and not _is_integer(max_bytes):
+        raise DTypeError(
+            f"{operator}: max_bytes is {max_bytes!r}; it must be an int, or None for no limit"
+        )
+    if copy is False and out is not None:
+        raise OutputError(
+            f"{operator}: copy=False asks for a view of the input, and out= is written to; "
+            f"leave one of them away"
+        )
+
+
+def _is_integer(value: Any) -> bool:
+    return hasattr(type(value), "__index__") and not isinstance(value, bool)
+
+
+def _no_view(operator: str, library: str, how: Plan) -> str:
+    refusal = f"{operator}: copy=False, and no view gives this result"
+    remedy = "use copy=None or copy=True"
+    if how.is_view:
+        return f"{refusal}: {library} has no views of such an array; {remedy}"
+    axis = next(
+        i
+        for i, (n, r) in enumerate(zip(how.source, how.repeats, strict=True))
+        if not (known(n) and n == 1) and not (known(r) and r == 1)
+    )
+    return (
+        f"{refusal}: axis {axis} has size {how.source[axis]} and is repeated {how.repeats[axis]} "
+        f"times, and only axes of size 1 repeat without a copy; {remedy}"
+    )
