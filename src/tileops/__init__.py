@@ -1,5 +1,6 @@
 """Tile and Expand, the operators that repeat an array, with one meaning in every library."""
 
+from tileops import directml, onnx, openvino
 from tileops._ops import expand, expand_shape, tile, tile_shape
 from tileops.errors import (
     DTypeError,
@@ -10,6 +11,7 @@ from tileops.errors import (
     ShapeError,
     ShapeTypeError,
     TileOpsError,
+    UnsupportedError,
 )
 
 __all__ = [
@@ -21,9 +23,13 @@ __all__ = [
     "ShapeError",
     "ShapeTypeError",
     "TileOpsError",
+    "UnsupportedError",
     "__version__",
+    "directml",
     "expand",
     "expand_shape",
+    "onnx",
+    "openvino",
     "tile",
     "tile_shape",
 ]

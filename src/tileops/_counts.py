@@ -6,6 +6,7 @@ from typing import Any
 
 from tileops import execute
 from tileops._rules import Argument, show
+from tileops.execute.array_api import Executor
 
 
 def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
@@ -29,6 +30,47 @@ def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
             f"{argument.operator} takes a one-dimensional {argument.name}; pass ({show(count)},)"
         )
     return (count,)
+
+
+def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
+    """Turn a number, or an array of one element of one of these dtypes, into an int.
+
+    A float counts if its value is whole.
+    """
+    if isinstance(value, tuple | list) and len(value) == 1:
+        value = value[0]
+    if _is_array(value):
+        value = _read_element(argument, value, dtypes)
+    if type(value) is int or execute.is_symbolic(value):
+        return value  # type: ignore[no-any-return]
+    if type(value) is not float:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name} is {type(value).__name__} {value!r}; it must be "
+            f"one whole number; pass an int, or one element of {' or '.join(dtypes)}"
+        )
+    if not value.is_integer():
+        raise argument.error(
+            f"{argument.operator}: {argument.name} is {value}; it must be a whole number, though "
+            f"its type is float; round it first"
+        )
+    return int(value)
+
+
+def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
+    executor = execute.find(array)
+    found = "an array of no known library" if executor is None else executor.dtype(array)
+    if executor is None or found not in dtypes:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name} is of {found}; {argument.operator} takes "
+            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it, or pass an int"
+        )
+    shape = tuple(array.shape)
+    if any(size != 1 for size in shape):
+        raise argument.error(
+            f"{argument.operator}: {argument.name} has shape {shape}; it must have one element; "
+            f"pass a single number"
+        )
+    return _values(argument, "", executor, array[(0,) * len(shape)])[0]
 
 
 def _is_array(value: Any) -> bool:
@@ -67,14 +109,17 @@ def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
             f"{argument.operator}: {argument.name}{where} has dtype {executor.dtype(array)}; "
             f"{argument.operator} takes {argument.dtype}; convert it, or pass a tuple of int"
         )
+    return tuple(_values(argument, where, executor, array))
+
+
+def _values(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
     try:
-        values = executor.integers(array)
+        return executor.numbers(array)
     except Exception as error:
         raise argument.type_error(
             f"{argument.operator}: {argument.name}{where} is traced or lazy, so its values are "
             f"not known now; {argument.name} must be static: {executor.how_to_be_static}"
         ) from error
-    return tuple(_read_one(argument, where, value) for value in values)
 
 
 def _not_an_integer(argument: Argument, where: str, found: str) -> Exception:

@@ -154,16 +154,43 @@ def expand_repeats(
         elif size == 1:
             repeats.append(wanted)
         else:
-            remedy = (
-                f"pass 1 or {size}, or slice the input to drop elements"
-                if known(size) and known(wanted) and wanted < size
-                else f"pass 1 or {size}, or use tile to repeat the axis"
-            )
-            raise argument.error(
-                f"{argument.operator}: axis {axis}: the input has size {size} and "
-                f"{argument.name} asks for {show(wanted)} ({argument.name}={show(given)}); "
-                f"two sizes must be equal or one of them 1; {remedy}"
-            )
+            raise no_broadcast(argument, axis, size, wanted, given)
+    return shape, tuple(repeats)
+
+
+def no_broadcast(
+    argument: Argument, axis: int, size: int, wanted: int, given: tuple[int, ...]
+) -> Exception:
+    """Describe two sizes that Expand cannot bring together."""
+    remedy = "use tile to repeat the axis"
+    if known(size) and known(wanted) and wanted < size:
+        remedy = "slice the input to drop elements"
+    return argument.error(
+        f"{argument.operator}: axis {axis}: the input has size {size} and {argument.name} asks "
+        f"for {show(wanted)} ({argument.name}={show(given)}); two sizes must be equal or one of "
+        f"them 1; pass 1 or {size}, or {remedy}"
+    )
+
+
+def tile_along(
+    argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tile of one axis: the counts are how often, and which axis."""
+    tiles, axis = counts
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        axes = f"axes go from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
+        raise ShapeError(
+            f"{argument.operator}: axis is {show(axis)} for rank {rank} "
+            f"(input shape {show(shape)}); {axes}"
+        )
+    repeats = [1] * rank
+    repeats[axis] = tiles
+    if known(tiles) and tiles < 0:
+        raise argument.error(
+            f"{argument.operator}: axis {axis % rank}: {argument.name} is {show(tiles)}; no count "
+            f"may be negative; {argument.remedy}"
+        )
     return shape, tuple(repeats)
 
 

@@ -104,17 +104,8 @@ def expand(
     shape
         The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is.
     """
-    _apply(
-        EXPAND.argument,
-        tileops.expand,
-        tileops.expand_shape,
-        src,
-        dst,
-        shape,
-        library,
-        device,
-        max_bytes,
-    )
+    how = EXPAND.argument, tileops.expand, tileops.expand_shape
+    _apply(*how, src, dst, shape, library, device, max_bytes)
 
 
 @app.command

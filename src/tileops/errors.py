@@ -14,6 +14,7 @@ __all__ = [
     "ShapeError",
     "ShapeTypeError",
     "TileOpsError",
+    "UnsupportedError",
 ]
 
 
@@ -51,3 +52,7 @@ class OutputError(TileOpsError, ValueError):
 
 class OutputTooLargeError(TileOpsError, ValueError):
     """A result larger than ``max_bytes``, or than any array can be."""
+
+
+class UnsupportedError(TileOpsError, ValueError):
+    """What a dialect does not have: a feature level, a kind of node, data outside of a model."""

@@ -102,12 +102,13 @@ class Executor:
         """Whether a count is a symbolic integer of the library, which takes part in tracing."""
         return False
 
-    def integers(self, array: Any) -> list[Any]:
-        """Give the values of an integer array of rank 0 or 1; any error if they are not known."""
+    def numbers(self, array: Any) -> list[Any]:
+        """Give the values of a numeric array of rank 0 or 1; any error if they are not known."""
         if hasattr(array, "tolist"):
             values = array.tolist()
             return values if array.shape else [values]
-        return list(map(index, array)) if array.shape else [index(array)]
+        convert = index if self.is_integer(array) else float
+        return list(map(convert, array)) if array.shape else [convert(array)]
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array into the library, onto a device by name."""

@@ -1,0 +1,308 @@
+"""DirectML Tile: the rules of DML_TILE_OPERATOR_DESC at each feature level."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from tileops._counts import read_counts
+from tileops._rules import (
+    TILE,
+    Argument,
+    Operator,
+    check_counts,
+    check_dtype,
+    check_size,
+    known,
+    show,
+    tile_repeats_unpadded,
+)
+from tileops._run import run
+from tileops.errors import (
+    DTypeError,
+    OutputTooLargeError,
+    ShapeError,
+    ShapeTypeError,
+    UnsupportedError,
+)
+
+__all__ = ["TensorDesc", "TileOperatorDesc", "tile"]
+
+_UINT_MAX = 2**32 - 1
+
+_DTYPES_1_0 = {"float32": "FLOAT32", "float16": "FLOAT16"}
+_DTYPES_2_1 = {
+    **_DTYPES_1_0,
+    **{
+        f"{kind}{bits}": f"{kind.upper()}{bits}" for kind in ("int", "uint") for bits in (32, 16, 8)
+    },
+}
+_DTYPES_4_1 = {**_DTYPES_2_1, "int64": "INT64", "uint64": "UINT64"}
+
+_LEVELS = {
+    (1, 0): (range(4, 5), _DTYPES_1_0),
+    (2, 1): (range(4, 5), _DTYPES_2_1),
+    (3, 1): (range(1, 9), _DTYPES_2_1),
+    (4, 1): (range(1, 9), _DTYPES_4_1),
+}
+"""The feature levels that changed the operator: dimension counts and data types since then."""
+
+_LATEST = (6, 4)
+
+
+@dataclass(frozen=True)
+class TensorDesc:
+    """What the operator knows of a tensor, as DML_BUFFER_TENSOR_DESC gives it.
+
+    Parameters
+    ----------
+    data_type : str
+        DirectML's name without its prefix, such as "FLOAT32".
+    sizes : sequence of int
+        The elements of each dimension.
+
+    See Also
+    --------
+    TileOperatorDesc : The operator on two of them.
+
+    References
+    ----------
+    .. [1] https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc
+
+    Examples
+    --------
+    >>> import tileops
+    >>> tileops.directml.TensorDesc("FLOAT32", (1, 1, 2, 3)).dimension_count
+    4
+    """
+
+    data_type: str
+    sizes: Sequence[int]
+
+    @property
+    def dimension_count(self) -> int:
+        """The number of sizes."""
+        return len(self.sizes)
+
+
+@dataclass(frozen=True)
+class TileOperatorDesc:
+    """The operator, as DML_TILE_OPERATOR_DESC describes it.
+
+    Parameters
+    ----------
+    input_tensor : TensorDesc
+        The tensor to read from.
+    output_tensor : TensorDesc
+        The tensor to write to: of the same data type and dimension count, each size
+        that of the input times its repeat.
+    repeats : sequence of int
+        How often each dimension is repeated, at least once.
+
+    See Also
+    --------
+    tile : The operator on arrays.
+
+    References
+    ----------
+    .. [1] https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc
+
+    Examples
+    --------
+    >>> import tileops
+    >>> from tileops.directml import TensorDesc
+    >>> desc = tileops.directml.TileOperatorDesc(
+    ...     input_tensor=TensorDesc("FLOAT32", (1, 1, 2, 3)),
+    ...     output_tensor=TensorDesc("FLOAT32", (1, 1, 6, 9)),
+    ...     repeats=(1, 1, 3, 3),
+    ... )
+    >>> desc.check("1.0")
+    """
+
+    input_tensor: TensorDesc
+    output_tensor: TensorDesc
+    repeats: Sequence[int]
+
+    @property
+    def repeats_count(self) -> int:
+        """The number of repeats."""
+        return len(self.repeats)
+
+    def check(self, feature_level: str = "4.1") -> None:
+        """Refuse a description that DirectML does not accept at a feature level.
+
+        Parameters
+        ----------
+        feature_level : str, default "4.1"
+            From "1.0" to "6.4". A level that did not change the operator has the rules
+            of the one below.
+
+        Raises
+        ------
+        RepeatsError
+            If there is not one repeat for each dimension, or one is 0, negative or
+            does not fit 32 bits. One that is no integer is also a TypeError.
+        ShapeError
+            If the level does not have the dimension count; if a size is 0 or does not
+            fit 32 bits; if the output's sizes are not those of the input times the
+            repeats. A size that is no integer is also a TypeError.
+        DTypeError
+            If the level does not have the data type, or the two tensors differ in it.
+        OutputTooLargeError
+            If a size of the output would not fit 32 bits, or all of it 2**63-1 bytes.
+        UnsupportedError
+            If there is no such feature level.
+        """
+        operator = _operator(feature_level)
+        dtype = _dtype(self.input_tensor)
+        check_dtype(operator, dtype)
+        sizes = read_counts(_sizes(operator.name, "input"), self.input_tensor.sizes)
+        repeats = read_counts(operator.argument, self.repeats)
+        sizes, repeats = operator.align(operator.argument, sizes, repeats)
+        expected = tuple(n * r for n, r in zip(sizes, repeats, strict=True))
+        check_size(operator.argument, expected, np.dtype(dtype).itemsize, None)
+        if _dtype(self.output_tensor) != dtype:
+            raise DTypeError(
+                f"{operator.name}: the output has data type {self.output_tensor.data_type} and "
+                f"the input {self.input_tensor.data_type}; they must be the same"
+            )
+        found = read_counts(_sizes(operator.name, "output"), self.output_tensor.sizes)
+        if found != expected:
+            raise ShapeError(
+                f"{operator.name}: the output has sizes {show(found)}, and input sizes "
+                f"{show(sizes)} times repeats {show(repeats)} are {show(expected)}; "
+                f"pass those as the output's sizes"
+            )
+
+
+def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = None) -> Any:
+    """Repeat a tensor along each of its dimensions, as DirectML's Tile does.
+
+    Parameters
+    ----------
+    input : array, 4 dimensions; from level 3.1 on 1 to 8
+        The array, of any library. Its dtype is float32 or float16; from level 2.1 on
+        also int32, int16, int8, uint32, uint16 or uint8; from level 4.1 on also int64
+        or uint64. No size may be 0.
+    repeats : sequence of int, or array of any integer dtype, rank 1
+        How often each dimension is repeated: one count for each, at least 1.
+    feature_level : str, default "4.1"
+        From "1.0" to "6.4". A level that did not change the operator has the rules of
+        the one below.
+    out : array, optional
+        Where to write: an array of the same library, with the shape of the result
+        and the dtype and device of `input`, that shares no element with it.
+
+    Returns
+    -------
+    array
+        Of the library, dtype and device of `input`, with memory of its own; `out` if
+        that was given.
+
+    Raises
+    ------
+    RepeatsError
+        If there is not one repeat for each dimension, or one is 0, negative or does not
+        fit 32 bits. One that is no known integer (bool, float, traced) is also a
+        TypeError.
+    ShapeError
+        If the level does not have the dimension count; if a size is 0 or does not fit
+        32 bits; if `out` has another shape.
+    DTypeError
+        If `input` is no array; if the level does not have its dtype; if `out` has
+        another or its library cannot write into arrays.
+    OutputError
+        If `out` overlaps `input`, is read-only or is on another device.
+    OutputTooLargeError
+        If a size of the result would not fit 32 bits, or all of it 2**63-1 bytes.
+    UnsupportedError
+        If there is no such feature level.
+
+    See Also
+    --------
+    TileOperatorDesc : The same rules without an array.
+    tileops.tile : The same without these limits.
+
+    Notes
+    -----
+    That no size may be 0 is a rule of DirectML's tensors [2]_, not of the operator.
+
+    References
+    ----------
+    .. [1] https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc
+    .. [2] https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> x = np.array([[[[1, 2, 3], [4, 5, 6]]]], np.float32)
+    >>> tileops.directml.tile(x, (1, 1, 1, 2), feature_level="1.0")
+    array([[[[1., 2., 3., 1., 2., 3.],
+             [4., 5., 6., 4., 5., 6.]]]], dtype=float32)
+    """
+    return run(_operator(feature_level), input, repeats, out=out)
+
+
+@lru_cache(maxsize=32)
+def _operator(feature_level: str) -> Operator:
+    """Give the rules of a feature level: those of the last one that changed the operator."""
+    number = re.fullmatch(r"(\d+)\.(\d+)", str(feature_level))
+    level = tuple(map(int, number.groups())) if number else (0, 0)
+    if not min(_LEVELS) <= level <= _LATEST:
+        raise UnsupportedError(
+            f"DirectML Tile: feature_level is {feature_level!r}; feature levels go from '1.0' to "
+            f"'{_LATEST[0]}.{_LATEST[1]}'"
+        )
+    counts, dtypes = _LEVELS[max(since for since in _LEVELS if since <= level)]
+    argument = TILE.argument._replace(
+        operator=f"DirectML Tile at feature level {feature_level}",
+        remedy="1 keeps a dimension as it is",
+        least=1,
+        greatest=_UINT_MAX,
+        is_vector=True,
+    )
+    return Operator(argument, partial(_align, counts), dtypes)
+
+
+def _align(
+    counts: range, argument: Argument, sizes: tuple[int, ...], repeats: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    name = argument.operator
+    if len(sizes) not in counts:
+        wanted = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"exactly {counts[0]}"
+        raise ShapeError(
+            f"{name}: the input has {len(sizes)} dimensions (sizes {show(sizes)}); this level "
+            f"takes {wanted}; reshape it, or use tileops.tile"
+        )
+    check_counts(_sizes(name, "input"), sizes)
+    sizes, repeats = tile_repeats_unpadded(argument, sizes, repeats)
+    for axis, (n, r) in enumerate(zip(sizes, repeats, strict=True)):
+        if known(n) and known(r) and n * r > _UINT_MAX:
+            raise OutputTooLargeError(
+                f"{name}: axis {axis}: size {n} repeated {r} times is {n * r}; no size may exceed "
+                f"{_UINT_MAX}; use smaller repeats"
+            )
+    return sizes, repeats
+
+
+def _sizes(operator: str, tensor: str) -> Argument:
+    return Argument(
+        operator,
+        f"{tensor} sizes",
+        ShapeError,
+        ShapeTypeError,
+        "DirectML has no empty tensors",
+        least=1,
+        greatest=_UINT_MAX,
+        is_vector=True,
+    )
+
+
+def _dtype(tensor: TensorDesc) -> str:
+    """Name a data type as arrays do; one that the operator never takes keeps its own name."""
+    names = {data_type: name for name, data_type in _DTYPES_4_1.items()}
+    return names.get(str(tensor.data_type), str(tensor.data_type))

@@ -1,0 +1,173 @@
+"""Shape inference as ONNX does it: sizes may be numbers, symbols or unknown.
+
+It gives what ``onnx.shape_inference`` gives, no more precise and no less, so that
+a compiler may use either. No arrays but integer arrays of counts, and no ONNX.
+"""
+
+from typing import Any
+
+from tileops._counts import read_counts
+from tileops._rules import LIMIT, Argument, align, check_counts, known, no_broadcast
+from tileops._rules import input_shape as input_shape_of
+from tileops.errors import OutputTooLargeError
+from tileops.onnx._schemas import EXPAND_13, TILE_13
+
+Dim = int | str | None
+"""A size: a number, a symbol, or unknown."""
+
+
+def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[Dim, ...] | None:
+    """Infer the shape of ONNX Tile-13, as far as it is known.
+
+    Where every count is known, each known size is multiplied by its count. A symbol
+    does not survive, even where its count is 1. Where a count is unknown, only the rank
+    is inferred: ONNX then looks at none of them.
+
+    Parameters
+    ----------
+    input_shape : sequence of int, str or None; or None
+        The input's sizes: a number, a symbol's name, or None if unknown. None for an
+        input of unknown rank.
+    repeats : sequence of int, str or None; array of int64, rank 1; or None
+        The counts, as far as they are known.
+
+    Returns
+    -------
+    tuple of int or None; or None
+        The sizes of the result; None if its rank is unknown.
+
+    Raises
+    ------
+    RepeatsError
+        If all counts are known, and they are not one for each axis or one is negative;
+        if `repeats` is no sequence of counts.
+    ShapeError
+        If a size is negative, or `input_shape` is no shape.
+    OutputTooLargeError
+        If a size of the result exceeds 2**63-1.
+
+    See Also
+    --------
+    tile_13 : The operator.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/repo-docs/ShapeInference.html
+
+    Examples
+    --------
+    >>> import tileops
+    >>> tileops.onnx.infer_tile_shape(("batch", 3), (2, 4))
+    (None, 12)
+    >>> tileops.onnx.infer_tile_shape(("batch", 3), None)
+    (None, None)
+    """
+    argument = TILE_13.argument
+    sizes = _read_sizes(input_shape)
+    counts = _read_dims(argument, repeats)
+    if sizes is None:
+        return None
+    if counts is None or not all(map(known, counts)):
+        return (None,) * len(sizes)
+    sizes, counts = TILE_13.align(argument, sizes, counts)
+    return tuple(
+        _multiply(axis, n, r) if known(n) else None
+        for axis, (n, r) in enumerate(zip(sizes, counts, strict=True))
+    )
+
+
+def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
+    """Infer the shape of ONNX Expand-13, as far as it is known.
+
+    A number other than 1 decides its axis, whatever the other side is. A symbol
+    survives against 1 and against itself.
+
+    Parameters
+    ----------
+    input_shape : sequence of int, str or None; or None
+        The input's sizes: a number, a symbol's name, or None if unknown. None for an
+        input of unknown rank.
+    shape : sequence of int, str or None; array of int64, rank 1; or None
+        The sizes to broadcast with, as far as they are known. None if not even their
+        number is known.
+
+    Returns
+    -------
+    tuple of int, str or None; or None
+        The sizes of the result; None if its rank is unknown.
+
+    Raises
+    ------
+    ShapeError
+        If two known sizes differ and neither is 1, if one is negative, or if an
+        argument is no shape.
+
+    See Also
+    --------
+    expand_13 : The operator.
+
+    Notes
+    -----
+    ONNX's own inference takes a negative entry of `shape` for a size; this refuses it,
+    as the operator does.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/repo-docs/ShapeInference.html
+
+    Examples
+    --------
+    >>> import tileops
+    >>> tileops.onnx.infer_expand_shape(("batch", 1, None), (1, "width", 3))
+    ('batch', 'width', 3)
+    """
+    argument = EXPAND_13.argument
+    sizes = _read_sizes(input_shape)
+    wanted = _read_dims(argument, shape)
+    if sizes is None or wanted is None:
+        return None
+    check_counts(argument, wanted, len(sizes))
+    pairs = zip(*align(sizes, wanted), strict=True)
+    return tuple(_broadcast(axis, n, m, wanted) for axis, (n, m) in enumerate(pairs))
+
+
+def _multiply(axis: int, size: int, count: int) -> int:
+    product = size * count
+    if product > LIMIT:
+        raise OutputTooLargeError(
+            f"{TILE_13.name}: axis {axis}: size {size} repeated {count} times is past 2**63-1; "
+            f"use smaller repeats"
+        )
+    return product
+
+
+def _broadcast(axis: int, n: Any, m: Any, wanted: Any) -> Dim:
+    if known(n) and known(m) and n != m and 1 not in {n, m}:
+        raise no_broadcast(EXPAND_13.argument, axis, n, m, wanted)
+    for size in (n, m):
+        if known(size) and size != 1:
+            return size  # type: ignore[no-any-return]
+    if n == 1:
+        return m  # type: ignore[no-any-return]
+    return n if m in {1, n} else None
+
+
+def _read_sizes(value: Any) -> Any:
+    argument = input_shape_of("shape inference")
+    sizes = _read_dims(argument, value)
+    if sizes is not None:
+        check_counts(argument, sizes)
+    return sizes
+
+
+def _read_dims(argument: Argument, value: Any) -> Any:
+    """Read counts that may be symbols or unknown; an empty symbol is unknown, as in ONNX."""
+    if value is None or not isinstance(value, tuple | list):
+        return None if value is None else read_counts(argument, value)
+    numbers = read_counts(argument, [1 if _is_unknown(dim) else dim for dim in value])
+    pairs = zip(value, numbers, strict=True)
+    return tuple((dim or None) if _is_unknown(dim) else number for dim, number in pairs)
+
+
+def _is_unknown(dim: Any) -> bool:
+    return dim is None or isinstance(dim, str)

@@ -1,0 +1,274 @@
+"""ONNX Tile and Expand: the published versions, each with its rules, on any array."""
+
+from typing import Any
+
+from tileops import execute
+from tileops._counts import read_whole
+from tileops._rules import check_dtype
+from tileops._run import run
+from tileops.onnx._schemas import (
+    EXPAND_8,
+    EXPAND_13,
+    INT64,
+    TILE_1,
+    TILE_1_AXIS,
+    TILE_6,
+    TILE_13,
+)
+
+
+def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
+    """Repeat a tensor along one axis, as ONNX Tile of opsets 1 to 5 does.
+
+    The published schema contradicts itself: it gives `tiles` and `axis` the type T
+    of the input, a float, and declares T1 = int64 "to constrain tiles and axis's type"
+    without using it. This takes the union of both, the letter and the intent.
+
+    Parameters
+    ----------
+    input : array, shape (n0, n1, ...), dtype T
+        The array, of any library; T is float16, float32 or float64.
+    tiles : int, float, or array of one element, dtype T or int64
+        How often the axis is repeated, a whole number; 0 makes it empty.
+    axis : int, float, or array of one element, dtype T or int64
+        The axis, a whole number; a negative one counts from the end.
+
+    Returns
+    -------
+    array, dtype T
+        Of the library and device of `input`, with memory of its own.
+
+    Raises
+    ------
+    RepeatsError
+        If `tiles` is negative, NaN or not whole, or has not one element. One that is
+        neither of T nor int64 (bool, int32, another float, traced) is also a TypeError.
+    ShapeError
+        If `axis` is out of range, NaN or not whole, or has not one element. One that
+        is neither of T nor int64 is also a TypeError.
+    DTypeError
+        If `input` is no array, or of another dtype.
+    OutputTooLargeError
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
+
+    See Also
+    --------
+    tile_6 : The next version, with a count for each axis.
+    tileops.onnx.upgrade.upgrade : Rewrite a model's Tile-1 as Tile-13.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/operators/onnx__Tile.html#tile-1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> x = np.array([[1, 2]], np.float32)
+    >>> tileops.onnx.tile_1(x, np.float32(2), np.int64(-1))
+    array([[1., 2., 1., 2.]], dtype=float32)
+    """
+    dtype = execute.executor_of(TILE_1.name, input).dtype(input)
+    check_dtype(TILE_1, dtype)
+    dtypes = (dtype, INT64)
+    count = read_whole(TILE_1.argument, tiles, dtypes)
+    return run(TILE_1, input, (count, read_whole(TILE_1_AXIS, axis, dtypes)))
+
+
+def tile_6(input: Any, repeats: Any) -> Any:
+    """Repeat a tensor along each axis, as ONNX Tile of opsets 6 to 12 does.
+
+    It is `tile_13` without bfloat16.
+
+    Parameters
+    ----------
+    input : array, shape (n0, n1, ...), dtype T
+        The array, of any library; T is bool, any integer of 8 to 64 bits, float16,
+        float32, float64, complex64, complex128 or string.
+    repeats : sequence of int, or array of int64, shape (rank of `input`,)
+        How often each axis is repeated; 0 makes it empty.
+
+    Returns
+    -------
+    array, shape (r0 * n0, r1 * n1, ...), dtype T
+        Of the library and device of `input`, with memory of its own.
+
+    Raises
+    ------
+    RepeatsError
+        If `repeats` has not one count for each axis, or is not one-dimensional, or a
+        count is negative. Counts of another dtype than int64 (bool, int32, float,
+        traced) are also a TypeError.
+    DTypeError
+        If `input` is no array, or of a dtype that T does not include.
+    OutputTooLargeError
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
+
+    See Also
+    --------
+    tile_13 : The current version.
+    tileops.tile : The same without these limits: it pads, and takes every dtype.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/operators/onnx__Tile.html#tile-6
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.onnx.tile_6(np.array(["a", "b"]), np.array([2]))
+    array(['a', 'b', 'a', 'b'], dtype='<U1')
+    """
+    return run(TILE_6, input, repeats)
+
+
+def tile_13(input: Any, repeats: Any) -> Any:
+    """Repeat a tensor along each axis, as ONNX Tile of opset 13 and later does.
+
+    Parameters
+    ----------
+    input : array, shape (n0, n1, ...), dtype T
+        The array, of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
+        float16, float32, float64, complex64, complex128 or string. A string tensor is
+        an array of NumPy's str, its StringDType, or objects that are all str.
+    repeats : sequence of int, or array of int64, shape (rank of `input`,)
+        How often each axis is repeated; 0 makes it empty.
+
+    Returns
+    -------
+    array, shape (r0 * n0, r1 * n1, ...), dtype T
+        Of the library and device of `input`, with memory of its own.
+
+    Raises
+    ------
+    RepeatsError
+        If `repeats` has not one count for each axis, or is not one-dimensional, or a
+        count is negative. Counts of another dtype than int64 (bool, int32, float,
+        traced) are also a TypeError.
+    DTypeError
+        If `input` is no array, or of a dtype that T does not include.
+    OutputTooLargeError
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
+
+    See Also
+    --------
+    infer_tile_shape : The shape of the result, where it is known in part.
+    tileops.tile : The same without these limits: it pads, and takes every dtype.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/operators/onnx__Tile.html#tile-13
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.onnx.tile_13(np.array([[1, 2], [3, 4]]), (1, 2))
+    array([[1, 2, 1, 2],
+           [3, 4, 3, 4]])
+    """
+    return run(TILE_13, input, repeats)
+
+
+def expand_8(input: Any, shape: Any) -> Any:
+    """Broadcast a tensor and a shape, as ONNX Expand of opsets 8 to 12 does.
+
+    It is `expand_13` without bfloat16.
+
+    Parameters
+    ----------
+    input : array, shape (n0, n1, ...), dtype T
+        The array, of any library; T is bool, any integer of 8 to 64 bits, float16,
+        float32, float64, complex64, complex128 or string.
+    shape : sequence of int, or array of int64, rank 1
+        The sizes to broadcast with, aligned on the right; of two sizes that differ
+        one must be 1.
+
+    Returns
+    -------
+    array, dtype T
+        Of the library and device of `input`, with memory of its own.
+
+    Raises
+    ------
+    ShapeError
+        If two sizes differ and neither is 1, if a size is negative, or if `shape` is
+        not one-dimensional. Sizes of another dtype than int64 (bool, int32, float,
+        traced) are also a TypeError.
+    DTypeError
+        If `input` is no array, or of a dtype that T does not include.
+    OutputTooLargeError
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
+
+    See Also
+    --------
+    expand_13 : The current version.
+    tileops.expand : The same without these limits, and without a copy where it can.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/operators/onnx__Expand.html#expand-8
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.onnx.expand_8(np.array([[1], [2]]), np.array([3, 1, 2])).shape
+    (3, 2, 2)
+    """
+    return run(EXPAND_8, input, shape)
+
+
+def expand_13(input: Any, shape: Any) -> Any:
+    """Broadcast a tensor and a shape, as ONNX Expand of opset 13 and later does.
+
+    Parameters
+    ----------
+    input : array, shape (n0, n1, ...), dtype T
+        The array, of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
+        float16, float32, float64, complex64, complex128 or string. A string tensor is
+        an array of NumPy's str, its StringDType, or objects that are all str.
+    shape : sequence of int, or array of int64, rank 1
+        The sizes to broadcast with, aligned on the right; of two sizes that differ
+        one must be 1. It may be shorter than the rank of `input`.
+
+    Returns
+    -------
+    array, dtype T
+        Of the library and device of `input`, with memory of its own.
+
+    Raises
+    ------
+    ShapeError
+        If two sizes differ and neither is 1, if a size is negative, or if `shape` is
+        not one-dimensional. Sizes of another dtype than int64 (bool, int32, float,
+        traced) are also a TypeError.
+    DTypeError
+        If `input` is no array, or of a dtype that T does not include.
+    OutputTooLargeError
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
+
+    See Also
+    --------
+    infer_expand_shape : The shape of the result, where it is known in part.
+    tileops.expand : The same without these limits, and without a copy where it can.
+
+    References
+    ----------
+    .. [1] https://onnx.ai/onnx/operators/onnx__Expand.html#expand-13
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.onnx.expand_13(np.array([[1], [2]]), np.array([3]))
+    array([[1, 1, 1],
+           [2, 2, 2]])
+    """
+    return run(EXPAND_13, input, shape)

@@ -1,0 +1,57 @@
+"""The version table: what each published version of ONNX Tile and Expand takes.
+
+Source: https://onnx.ai/onnx/operators/onnx__Tile.html and onnx__Expand.html,
+sections Inputs and Type Constraints.
+"""
+
+from tileops._rules import (
+    EXPAND,
+    LIMIT,
+    TILE,
+    Argument,
+    Operator,
+    expand_repeats,
+    tile_along,
+    tile_repeats_unpadded,
+)
+from tileops.errors import ShapeError, ShapeTypeError
+
+_FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
+
+_ALL = {
+    **{name: f"tensor({name})" for name in ("bool", "complex64", "complex128", "string")},
+    **{f"int{bits}": f"tensor(int{bits})" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"tensor(uint{bits})" for bits in (8, 16, 32, 64)},
+    **_FLOATS,
+}
+
+_ALL_IR4 = {**_ALL, "bfloat16": "tensor(bfloat16)"}
+
+INT64 = "int64"
+"""The dtype of repeats and shape in every version."""
+
+
+def _int64_vector(argument: Argument, operator: str) -> Argument:
+    return argument._replace(operator=operator, dtype=INT64, is_vector=True, greatest=LIMIT)
+
+
+def _tile(version: int, dtypes: dict[str, str]) -> Operator:
+    return Operator(_int64_vector(TILE.argument, f"Tile-{version}"), tile_repeats_unpadded, dtypes)
+
+
+def _expand(version: int, dtypes: dict[str, str]) -> Operator:
+    return Operator(_int64_vector(EXPAND.argument, f"Expand-{version}"), expand_repeats, dtypes)
+
+
+TILE_1 = Operator(TILE.argument._replace(operator="Tile-1", name="tiles"), tile_along, _FLOATS)
+TILE_1_AXIS = Argument("Tile-1", "axis", ShapeError, ShapeTypeError, "")
+TILE_6 = _tile(6, _ALL)
+TILE_13 = _tile(13, _ALL_IR4)
+EXPAND_8 = _expand(8, _ALL)
+EXPAND_13 = _expand(13, _ALL_IR4)
+
+VERSIONS = {
+    "Tile": {1: TILE_1, 6: TILE_6, 13: TILE_13},
+    "Expand": {8: EXPAND_8, 13: EXPAND_13},
+}
+"""Each operator's rules by the opset that introduced them."""

@@ -1,0 +1,91 @@
+"""OpenVINO Tile-1: repeats of any integer type, either side padded."""
+
+from typing import Any
+
+from tileops._rules import TILE, Argument, Operator, known, tile_repeats
+from tileops._run import run
+
+__all__ = ["tile"]
+
+
+def _count_negatives_as_zero(
+    argument: Argument, shape: tuple[int, ...], repeats: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    repeats = tuple(0 if known(count) and count < 0 else count for count in repeats)
+    return tile_repeats(argument, shape, repeats)
+
+
+_DTYPES = {
+    **{name: name for name in ("bool", "string")},
+    **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (1, 2, 3, 4, 6, 8, 16, 32, 64)},
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "f8e4m3",
+    "float8_e5m2": "f8e5m2",
+    "float8_e8m0fnu": "f8e8m0",
+    "float4_e2m1fn": "f4e2m1",
+}
+"""The element types of OpenVINO 2026.4, without nf4, which no array library has."""
+
+_TILE = Operator(
+    TILE.argument._replace(operator="OpenVINO Tile-1", is_vector=True),
+    _count_negatives_as_zero,
+    _DTYPES,
+)
+
+
+def tile(data: Any, repeats: Any) -> Any:
+    """Repeat a tensor along each of its axes, as OpenVINO's Tile-1 does.
+
+    Parameters
+    ----------
+    data : array, shape (n0, n1, ...)
+        The array, of any library and of a dtype that OpenVINO has: no complex numbers,
+        dates or records.
+    repeats : sequence of int, or array of any integer dtype, rank 1
+        How often each axis is repeated; 0 makes it empty, as does a negative count.
+        Repeats and axes are aligned on the right, and the shorter of the two is padded
+        with ones on the left.
+
+    Returns
+    -------
+    array, shape (r0 * n0, r1 * n1, ...)
+        Of the library, dtype and device of `data`, with memory of its own.
+
+    Raises
+    ------
+    RepeatsError
+        If `repeats` is not one-dimensional. A count that is no known integer (bool,
+        float, traced) is also a TypeError.
+    DTypeError
+        If `data` is no array, or of a dtype that OpenVINO lacks.
+    OutputTooLargeError
+        If the sizes of the result, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
+
+    See Also
+    --------
+    tileops.tile : The same for every dtype; it refuses negative counts.
+
+    Notes
+    -----
+    The text [1]_ says nothing of negative counts. OpenVINO 2026.4 counts them as 0 on
+    the CPU, and so does this.
+
+    References
+    ----------
+    .. [1] https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/movement/tile-1.html
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.openvino.tile(np.zeros((2, 3)), [2, 2, 2]).shape
+    (2, 4, 6)
+    >>> tileops.openvino.tile(np.zeros((2, 3)), np.array([-1], np.int8)).shape
+    (2, 0)
+    """
+    return run(_TILE, data, repeats)
