@@ -5,6 +5,7 @@ before it was imported, so nothing here imports one that its user did not.
 """
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -20,18 +21,23 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
     "jax": array_api_compat.is_jax_array,
     "cupy": array_api_compat.is_cupy_array,
     "dask": array_api_compat.is_dask_array,
-    "array_api": lambda x: hasattr(x, "__array_namespace__") and not isinstance(x, type),
 }
-"""How an array is recognised: the libraries with a module of their own, then the standard."""
+"""How an array of each library with a module of its own is recognised."""
 
-LIBRARIES = tuple(_TESTS)[:-1]
+LIBRARIES = tuple(_TESTS)
 """The libraries with a module of their own."""
 
 _by_type: dict[type, Executor] = {}
 
 
+@cache
 def library(name: str) -> Executor:
-    """Give the executor of a library, by the library's name; this imports the library."""
+    """Give the executor of a library, by the library's name; this imports the library.
+
+    A library without a module here is taken for one of the Array API standard.
+    """
+    if name not in LIBRARIES:
+        return Executor(import_module(name))
     executor: Executor = import_module(f"tileops.execute.{name}").executor
     return executor
 
@@ -52,6 +58,8 @@ def find(x: Any) -> Executor | None:
     executor = _by_type.get(type(x))
     if executor is None:
         name = next((name for name, test in _TESTS.items() if test(x)), None)
+        if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
+            name = type(x).__module__.partition(".")[0]
         if name is not None:
             executor = _by_type[type(x)] = library(name)
     return executor

@@ -18,6 +18,10 @@ from tileops.errors import DTypeError, ShapeError
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it."""
 
+    def __init__(self, namespace: Any = None) -> None:
+        """Take the namespace where arrays are made, for libraries without a module here."""
+        self._namespace = namespace
+
     how_to_be_static = "pass int or a sequence of int"
     """What to pass as counts instead of an array whose values are not known now."""
 
@@ -112,7 +116,9 @@ class Executor:
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array into the library, onto a device by name."""
-        raise NotImplementedError
+        if device not in {None, "cpu"}:
+            raise ValueError(f"{self._namespace.__name__} is used on the CPU only here")
+        return self._namespace.asarray(array, copy=True)
 
     def to_numpy(self, x: Any) -> Any:
         """Give an array's values as a NumPy array."""
@@ -122,5 +128,6 @@ class Executor:
         """Name the devices found here, as `from_numpy` takes them."""
         return ["cpu"]
 
-
-executor = Executor()
+    def has_device(self, name: str) -> bool:
+        """Whether `from_numpy` takes a device, with its number or without."""
+        return any(name in {found, found.partition(":")[0]} for found in self.devices())

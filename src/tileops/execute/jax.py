@@ -66,5 +66,14 @@ class Jax(Executor):
         """Name each device of the default platform."""
         return [f"{device.platform}:{device.id}" for device in jax.devices()]
 
+    def has_device(self, name: str) -> bool:
+        """Whether any platform here has a device; `devices` names the default platform's only."""
+        kind, _, number = name.partition(":")
+        try:
+            found = len(jax.devices(kind))
+        except RuntimeError:
+            return False
+        return not number or number in map(str, range(found))
+
 
 executor = Jax()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from tileops._plan import Plan, cached_plan, make_plan
@@ -108,11 +109,18 @@ class Torch(Executor):
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
+        if array.dtype.name == "bfloat16":
+            return torch.tensor(array.view(np.int16), device=device).view(torch.bfloat16)
         return torch.tensor(array, device=device)
 
     def to_numpy(self, x: Any) -> Any:
         """Copy a tensor to the host."""
-        return x.detach().resolve_conj().resolve_neg().cpu().numpy()
+        x = x.detach().resolve_conj().resolve_neg().cpu()
+        if x.dtype is torch.bfloat16:
+            import ml_dtypes  # noqa: PLC0415 (NumPy knows this dtype through another package)
+
+            return x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+        return x.numpy()
 
     def devices(self) -> list[str]:
         """Name the CPU and each GPU."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from tileops import execute
 from tileops._counts import read_whole
-from tileops._rules import check_dtype
+from tileops._rules import Operator, check_dtype
 from tileops._run import run
 from tileops.onnx._schemas import (
     EXPAND_8,
@@ -69,11 +69,7 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
     >>> tileops.onnx.tile_1(x, np.float32(2), np.int64(-1))
     array([[1., 2., 1., 2.]], dtype=float32)
     """
-    dtype = execute.executor_of(TILE_1.name, input).dtype(input)
-    check_dtype(TILE_1, dtype)
-    dtypes = (dtype, INT64)
-    count = read_whole(TILE_1.argument, tiles, dtypes)
-    return run(TILE_1, input, (count, read_whole(TILE_1_AXIS, axis, dtypes)))
+    return apply(TILE_1, input, tiles, axis)
 
 
 def tile_6(input: Any, repeats: Any) -> Any:
@@ -122,7 +118,7 @@ def tile_6(input: Any, repeats: Any) -> Any:
     >>> tileops.onnx.tile_6(np.array(["a", "b"]), np.array([2]))
     array(['a', 'b', 'a', 'b'], dtype='<U1')
     """
-    return run(TILE_6, input, repeats)
+    return apply(TILE_6, input, repeats)
 
 
 def tile_13(input: Any, repeats: Any) -> Any:
@@ -171,7 +167,7 @@ def tile_13(input: Any, repeats: Any) -> Any:
     array([[1, 2, 1, 2],
            [3, 4, 3, 4]])
     """
-    return run(TILE_13, input, repeats)
+    return apply(TILE_13, input, repeats)
 
 
 def expand_8(input: Any, shape: Any) -> Any:
@@ -221,7 +217,7 @@ def expand_8(input: Any, shape: Any) -> Any:
     >>> tileops.onnx.expand_8(np.array([[1], [2]]), np.array([3, 1, 2])).shape
     (3, 2, 2)
     """
-    return run(EXPAND_8, input, shape)
+    return apply(EXPAND_8, input, shape)
 
 
 def expand_13(input: Any, shape: Any) -> Any:
@@ -271,4 +267,17 @@ def expand_13(input: Any, shape: Any) -> Any:
     array([[1, 1, 1],
            [2, 2, 2]])
     """
-    return run(EXPAND_13, input, shape)
+    return apply(EXPAND_13, input, shape)
+
+
+def apply(operator: Operator, input: Any, *counts: Any, max_bytes: int | None = None) -> Any:
+    """Apply a version to what its node has as inputs."""
+    if operator is not TILE_1:
+        (given,) = counts
+        return run(operator, input, given, max_bytes=max_bytes)
+    dtype = execute.executor_of(TILE_1.name, input).dtype(input)
+    check_dtype(TILE_1, dtype)
+    tiles, axis = counts
+    tiles = read_whole(TILE_1.argument, tiles, (dtype, INT64))
+    axis = read_whole(TILE_1_AXIS, axis, (dtype, INT64))
+    return run(TILE_1, input, (tiles, axis), max_bytes=max_bytes)

@@ -55,3 +55,10 @@ VERSIONS = {
     "Expand": {8: EXPAND_8, 13: EXPAND_13},
 }
 """Each operator's rules by the opset that introduced them."""
+
+
+def in_opset(op_type: str, opset: int) -> Operator | None:
+    """Give the version of an operator that an opset has; None where it has none."""
+    versions = VERSIONS[op_type]
+    since = max((version for version in versions if version <= opset), default=None)
+    return None if since is None else versions[since]
