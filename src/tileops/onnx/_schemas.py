@@ -44,6 +44,8 @@ def _expand(version: int, dtypes: dict[str, str]) -> Operator:
 
 
 TILE_1 = Operator(TILE.argument._replace(operator="Tile-1", name="tiles"), tile_along, _FLOATS)
+TILE_1_COUNTS = (*_FLOATS, INT64)
+"""The dtypes of tiles and axis, where the input's, which is one of them or int64, is not known."""
 TILE_1_AXIS = Argument("Tile-1", "axis", ShapeError, ShapeTypeError, "")
 TILE_6 = _tile(6, _ALL)
 TILE_13 = _tile(13, _ALL_IR4)
