@@ -15,6 +15,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--isolated", action="store_true", help="fail if another array library is installed"
     )
+    parser.addoption(
+        "--write-docs", action="store_true", help="write the tables in docs/ that tests compare"
+    )
 
 
 def pytest_configure(config):

@@ -1,0 +1,74 @@
+"""Each rule of each specification holds in each library; the docs show it as a table."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+import variants
+from specifications import OPERATORS, RULES
+
+DOCS = Path(__file__).parents[1] / "docs" / "specifications.md"
+HEAD = """# The specifications, rule by rule
+
+Each line is a check in `tests/specifications.py`, which runs in each library's session; *holds*
+says that it passed on every variant of the library's arrays. The table is written by
+`pytest --library NAME tests/test_specifications.py --write-docs`, a column at a time, and a test
+compares it with what that library's session sees.
+
+"""
+ROW = r"^\| (.+?) \| (.+?) \| (.+?)" + r" \| (.+?)" * len(variants.ALL) + r" \|$"
+
+
+def name(rule):
+    return f"{rule.operator}: {rule.text} ({rule.source})"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=name)
+def test_the_rule_holds(xp, rule):
+    rule.holds(xp)
+
+
+def test_every_operator_has_rules_and_every_rule_its_own_name():
+    assert {rule.operator for rule in RULES} == set(OPERATORS)
+    assert len(set(map(name, RULES))) == len(RULES)
+
+
+def seen(library):
+    """Check each rule on every variant that runs here."""
+    found = [variant for variant in variants.ALL[library] if not variant.missing()]
+    return {name(rule): rule.holds(variant) for rule, variant in itertools.product(RULES, found)}
+
+
+def table(columns):
+    """Write the table from each library's answers."""
+    lines = [
+        f"| operator | rule | source | {' | '.join(columns)} |",
+        f"|---|---|---|{'---|' * len(columns)}",
+    ]
+    for rule in RULES:
+        cells = " | ".join(column.get(name(rule), "not run") for column in columns.values())
+        lines.append(f"| {rule.operator} | {rule.text} | {rule.source} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def written():
+    """Read each library's answers from the docs."""
+    columns = {library: {} for library in variants.ALL}
+    if DOCS.exists():
+        for operator, text, source, *cells in re.findall(ROW, DOCS.read_text(), re.MULTILINE):
+            for library, cell in zip(columns, cells, strict=True):
+                columns[library][f"{operator}: {text} ({source})"] = cell
+    return columns
+
+
+def test_the_table_in_the_docs_is_what_was_seen(request):
+    library = request.config.getoption("--library")
+    columns, found = written(), seen(library)
+    write = request.config.getoption("--write-docs")
+    if write or set(columns[library].values()) != {"not run"}:  # CuPy's waits for a device
+        columns[library] = found
+    if write:
+        DOCS.write_text(HEAD + table(columns))
+    assert DOCS.read_text() == HEAD + table(columns)
