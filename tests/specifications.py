@@ -1,13 +1,6 @@
 """The published rules of each operator, one check each: what docs/specifications.md lists.
 
-A rule names its source: a file of published texts and a section of it. The files are
-
-- onnx-tile: https://onnx.ai/onnx/operators/onnx__Tile.html
-- onnx-tile-with-examples: the same page with its examples, as ONNX 1.11 published it
-- onnx-expand: https://onnx.ai/onnx/operators/onnx__Expand.html
-- openvino-tile-1: https://docs.openvino.ai, operation specifications, Tile-1
-- directml-tile-operator-desc: https://learn.microsoft.com/windows/win32/api/directml/,
-  DML_TILE_OPERATOR_DESC
+A rule names its source: a published text, by the file it is kept in, and a section.
 """
 
 import re
@@ -58,9 +51,10 @@ OPERATORS = {name: Operator(name, call) for name, call in _CALLS.items()}
 
 TILE = ("Tile-6", "Tile-13")
 EXPAND = ("Expand-8", "Expand-13")
-ONNX = ("Tile-1", *TILE, *EXPAND)
 OPENVINO = ("OpenVINO Tile-1",)
 DIRECTML = tuple(f"DirectML Tile {level}" for level in LEVELS)
+
+DML = "directml-tile-operator-desc.txt"
 
 FLOATS = {"float16", "float32", "float64"}
 INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -152,14 +146,18 @@ def canonical(xp, dtype):
 # ONNX Tile
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Summary", "the example with A = [[1, 2], [3, 4]], B = [1, 2]")
+@rule(
+    TILE, "onnx-tile.txt, Tile - {}, Summary", "the example with A = [[1, 2], [3, 4]], B = [1, 2]"
+)
 def _(xp, tile):
     x = holding(xp, [[1, 2], [3, 4]])
     assert np.array_equal(xp.host(tile(x, [1, 2])).view("f4"), [[1, 2, 1, 2], [3, 4, 3, 4]])
 
 
 @rule(
-    ("Tile-13",), "onnx-tile-with-examples, Tile - 13, Examples, _tile", "four axes, counts 1 to 9"
+    ("Tile-13",),
+    "onnx-tile-with-examples.rst, Tile - 13, Examples, _tile",
+    "four axes, counts 1 to 9",
 )
 def _(xp, tile):
     bits, x = make(xp, (2, 3, 4, 5))
@@ -167,20 +165,20 @@ def _(xp, tile):
     equal(xp, x, tile(x, repeats), np.tile(bits, repeats))
 
 
-@rule(("Tile-13",), "onnx-tile-with-examples, Tile - 13, Examples, _tile_precomputed", "[2, 2]")
+@rule(("Tile-13",), "onnx-tile-with-examples.rst, Tile - 13, Examples, _tile_precomputed", "[2, 2]")
 def _(xp, tile):
     x = holding(xp, [[0, 1], [2, 3]])
     expected = [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [2, 3, 2, 3]]
     assert np.array_equal(xp.host(tile(x, np.array([2, 2]))).view("f4"), expected)
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Summary", "the values are those of numpy.tile")
+@rule(TILE, "onnx-tile.txt, Tile - {}, Summary", "the values are those of numpy.tile")
 def _(xp, tile):
     bits, x = make(xp, (2, 1, 3))
     equal(xp, x, tile(x, (2, 3, 2)), np.tile(bits, (2, 3, 2)))
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Summary and Inputs", "no broadcast: one count for each axis")
+@rule(TILE, "onnx-tile.txt, Tile - {}, Summary and Inputs", "no broadcast: one count for each axis")
 def _(xp, tile):
     _, x = make(xp, (2, 3))
     for repeats in ((), (2,), (1, 2, 2)):
@@ -190,7 +188,7 @@ def _(xp, tile):
             tile(x, repeats)
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Inputs", "the input may have any shape")
+@rule(TILE, "onnx-tile.txt, Tile - {}, Inputs", "the input may have any shape")
 def _(xp, tile):
     for shape in ((), (0,), (3,), (2, 0, 3), (1, 2, 1, 2), (2, 1, 1, 2, 1, 2)):
         bits, x = make(xp, shape)
@@ -198,7 +196,7 @@ def _(xp, tile):
         equal(xp, x, tile(x, repeats), reference.tiled(bits, repeats))
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Inputs", "repeats is one-dimensional")
+@rule(TILE, "onnx-tile.txt, Tile - {}, Inputs", "repeats is one-dimensional")
 def _(xp, tile):
     _, x = make(xp, (2,))
     for repeats in (2, xp.numbers(2)[0], np.array(2), np.array([[2]])):
@@ -206,7 +204,7 @@ def _(xp, tile):
             tile(x, repeats)
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Inputs and T1", "an array of repeats is int64")
+@rule(TILE, "onnx-tile.txt, Tile - {}, Inputs and T1", "an array of repeats is int64")
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     for repeats in (xp.numbers(2, 1), np.array([2, 1]), (2, 1), [2, np.int64(1)]):
@@ -220,7 +218,9 @@ def _(xp, tile):
                 tile(x, repeats)
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Inputs", "a count is a number of copies: not negative, but 0")
+@rule(
+    TILE, "onnx-tile.txt, Tile - {}, Inputs", "a count is a number of copies: not negative, but 0"
+)
 def _(xp, tile):
     for shape in ((2, 3), (0, 3)):
         bits, x = make(xp, shape)
@@ -229,7 +229,7 @@ def _(xp, tile):
             tile(x, (2, -1))
 
 
-@rule(TILE, "onnx-tile, Tile - {}, Outputs", "each size is the input's times its count")
+@rule(TILE, "onnx-tile.txt, Tile - {}, Outputs", "each size is the input's times its count")
 def _(xp, tile):
     _, x = make(xp, (2, 3, 1))
     assert tuple(tile(x, (4, 1, 7)).shape) == (8, 3, 7)
@@ -238,7 +238,7 @@ def _(xp, tile):
 # ONNX Tile-1
 
 
-@rule(("Tile-1",), "onnx-tile, Tile - 1, Summary", "the elements are repeated along one axis")
+@rule(("Tile-1",), "onnx-tile.txt, Tile - 1, Summary", "the elements are repeated along one axis")
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     equal(xp, x, tile(x, 2, 0), reference.tiled(bits, (2, 1)))
@@ -247,7 +247,7 @@ def _(xp, tile):
 
 @rule(
     ("Tile-1",),
-    "onnx-tile, Tile - 1, Inputs",
+    "onnx-tile.txt, Tile - 1, Inputs",
     "tiles and axis are of type T, the input's: the letter",
 )
 def _(xp, tile):
@@ -262,7 +262,7 @@ def _(xp, tile):
         tile(x, np.float64(2), 0)
 
 
-@rule(("Tile-1",), "onnx-tile, Tile - 1, T1", "tiles and axis are int64: the intent")
+@rule(("Tile-1",), "onnx-tile.txt, Tile - 1, T1", "tiles and axis are int64: the intent")
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     for two in (2, np.int64(2), np.array([2]), np.array([[2]]), xp.numbers(2), xp.numbers(2)[0]):
@@ -275,7 +275,9 @@ def _(xp, tile):
 
 
 @rule(
-    ("Tile-1",), "onnx-tile, Tile - 1, Inputs", "tiles is a number of copies: whole, not negative"
+    ("Tile-1",),
+    "onnx-tile.txt, Tile - 1, Inputs",
+    "tiles is a number of copies: whole, not negative",
 )
 def _(xp, tile):
     for shape in ((2, 3), (0, 3)):
@@ -290,7 +292,7 @@ def _(xp, tile):
             tile(x, np.array([1, 2]), 0)
 
 
-@rule(("Tile-1",), "onnx-tile, Tile - 1, Inputs", "axis is one of the input's; -1 is the last")
+@rule(("Tile-1",), "onnx-tile.txt, Tile - 1, Inputs", "axis is one of the input's; -1 is the last")
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     equal(xp, x, tile(x, 2, -1), reference.tiled(bits, (1, 2)))
@@ -308,13 +310,13 @@ def _(xp, tile):
 # ONNX Expand
 
 
-@rule(EXPAND, "onnx-expand, Expand - {}, Summary", "sizes are aligned on the right")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Summary", "sizes are aligned on the right")
 def _(xp, expand):
     bits, x = make(xp, (3, 1))
     equal(xp, x, expand(x, (2, 1, 6)), reference.expanded(bits, (2, 1, 6)))
 
 
-@rule(EXPAND, "onnx-expand, Expand - {}, Summary", "two sizes are equal, or one of them is 1")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Summary", "two sizes are equal, or one of them is 1")
 def _(xp, expand):
     for shape in ((3, 4), (1, 4), (3, 1), (1, 1), (0, 1), (1, 0)):
         bits, x = make(xp, shape)
@@ -332,21 +334,21 @@ def _(xp, expand):
                     expand(x, target)
 
 
-@rule(EXPAND, "onnx-expand, Expand - {}, Summary", "shape may be shorter than the input's rank")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Summary", "shape may be shorter than the input's rank")
 def _(xp, expand):
     bits, x = make(xp, (2, 1, 3))
     for target in ((), (3,), (4, 1)):
         equal(xp, x, expand(x, target), reference.expanded(bits, target))
 
 
-@rule(EXPAND, "onnx-expand, Expand - {}, Summary", "the result's shape may differ from shape")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Summary", "the result's shape may differ from shape")
 def _(xp, expand):
     _, x = make(xp, (2, 3))
     assert tuple(expand(x, (1, 3)).shape) == (2, 3)
     assert tuple(expand(x, (3,)).shape) == (2, 3)
 
 
-@rule(EXPAND, "onnx-expand, Expand - {}, Inputs", "shape is one-dimensional and int64")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Inputs", "shape is one-dimensional and int64")
 def _(xp, expand):
     bits, x = make(xp, (2, 1))
     for shape in (xp.numbers(2, 3), np.array([2, 3]), (2, 3)):
@@ -359,7 +361,11 @@ def _(xp, expand):
             expand(x, np.array([2, 1], dtype))
 
 
-@rule(EXPAND, "onnx-expand, Expand - {}, Inputs", "shape holds sizes: none is negative, -1 neither")
+@rule(
+    EXPAND,
+    "onnx-expand.txt, Expand - {}, Inputs",
+    "shape holds sizes: none is negative, -1 neither",
+)
 def _(xp, expand):
     for shape in ((2, 1), (0, 1)):
         _, x = make(xp, shape)
@@ -372,11 +378,9 @@ def _(xp, expand):
 # Types, of every operator that lists them
 
 
-@rule(
-    TYPES,
-    "onnx-tile, onnx-expand, Type Constraints, T; directml, Tensor support",
-    "each listed type",
-)
+@rule(("Tile-1", *TILE), "onnx-tile.txt, Tile - {}, Type Constraints, T", "each listed type")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Type Constraints, T", "each listed type")
+@rule(DIRECTML, f"{DML}, Tensor support, {{}}", "each listed type")
 def _(xp, operator):
     found = [dtype for dtype in xp.dtypes if canonical(xp, dtype) in TYPES[operator.name]]
     assert found
@@ -385,9 +389,9 @@ def _(xp, operator):
         equal(xp, x, operator(x, *once(operator.name)), bits)
 
 
-@rule(
-    TYPES, "onnx-tile, onnx-expand, Type Constraints, T; directml, Tensor support", "no other type"
-)
+@rule(("Tile-1", *TILE), "onnx-tile.txt, Tile - {}, Type Constraints, T", "no other type")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Type Constraints, T", "no other type")
+@rule(DIRECTML, f"{DML}, Tensor support, {{}}", "no other type")
 def _(xp, operator):
     found = [dtype for dtype in xp.dtypes if canonical(xp, dtype) not in TYPES[operator.name]]
     for dtype in found:
@@ -397,10 +401,11 @@ def _(xp, operator):
             rf"^{operator.name.removesuffix(' ' + operator.level)}.*: the input has dtype",
         ):
             operator(x, *once(operator.name))
-    return None if found else "no other type"
+    return None if found else "no such type"
 
 
-@rule(ONNX, "onnx-tile, onnx-expand, Outputs", "the output is a tensor of its own, not a view")
+@rule(("Tile-1", *TILE), "onnx-tile.txt, Tile - {}, Outputs", "the output is a tensor of its own")
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Outputs", "the output is a tensor of its own")
 def _(xp, operator):
     _, x = make(xp, (2, 1))
     for counts in ((1, 0), (4, 1)) if operator.name == "Tile-1" else ([(1, 1)], [(1, 4)]):
@@ -412,27 +417,33 @@ def _(xp, operator):
 # OpenVINO Tile-1
 
 
-@rule(OPENVINO, "openvino-tile-1, Short description", "more repeats than axes: axes are prepended")
+@rule(
+    OPENVINO, "openvino-tile-1.txt, Short description", "more repeats than axes: axes are prepended"
+)
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     equal(xp, x, tile(x, [2, 2, 2]), reference.tiled(bits, (2, 2, 2)))
     assert tuple(tile(x, [2, 2, 2]).shape) == (2, 4, 6)
 
 
-@rule(OPENVINO, "openvino-tile-1, Short description", "fewer repeats than axes: ones are prepended")
+@rule(
+    OPENVINO,
+    "openvino-tile-1.txt, Short description",
+    "fewer repeats than axes: ones are prepended",
+)
 def _(xp, tile):
     bits, x = make(xp, (4, 2, 3))
     equal(xp, x, tile(x, [2, 2]), reference.tiled(bits, (2, 2)))
     assert tuple(tile(x, [2, 2]).shape) == (4, 4, 6)
 
 
-@rule(OPENVINO, "openvino-tile-1, Inputs", "a count of 88 gives 88 copies")
+@rule(OPENVINO, "openvino-tile-1.txt, Inputs", "a count of 88 gives 88 copies")
 def _(xp, tile):
     bits, x = make(xp, (1, 2))
     equal(xp, x, tile(x, [88, 1]), np.concatenate([bits] * 88))
 
 
-@rule(OPENVINO, "openvino-tile-1, Outputs", "the rank is the larger of the two lengths")
+@rule(OPENVINO, "openvino-tile-1.txt, Outputs", "the rank is the larger of the two lengths")
 def _(xp, tile):
     for rank in range(5):
         _, x = make(xp, (2,) * rank)
@@ -440,7 +451,7 @@ def _(xp, tile):
             assert len(tile(x, (1,) * length).shape) == max(rank, length)
 
 
-@rule(OPENVINO, "openvino-tile-1, Types, T1", "any type that OpenVINO has, and no other")
+@rule(OPENVINO, "openvino-tile-1.txt, Types, T1", "any type that OpenVINO has, and no other")
 def _(xp, tile):
     small = {"uint1", "uint2", "uint3", "int4", "uint4", "uint6", "float4_e2m1fn"}
     eights = {"float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"}
@@ -454,7 +465,7 @@ def _(xp, tile):
                 tile(x, [2])
 
 
-@rule(OPENVINO, "openvino-tile-1, Types, T2", "repeats of any integer type")
+@rule(OPENVINO, "openvino-tile-1.txt, Types, T2", "repeats of any integer type")
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     for dtype in sorted(INTEGERS):
@@ -473,7 +484,7 @@ def _(xp, tile):
 
 @rule(
     OPENVINO,
-    "openvino-tile-1, Detailed description",
+    "openvino-tile-1.txt, Detailed description",
     "element i of an axis is element i modulo its size",
 )
 def _(xp, tile):
@@ -481,17 +492,17 @@ def _(xp, tile):
     equal(xp, x, tile(x, [4]), bits[np.arange(12) % 3])
 
 
-@rule(OPENVINO, "openvino-tile-1, Example 1", "(2, 3, 4) by [1, 2, 3]")
+@rule(OPENVINO, "openvino-tile-1.txt, Example 1", "(2, 3, 4) by [1, 2, 3]")
 def _(xp, tile):
     assert tuple(tile(make(xp, (2, 3, 4))[1], [1, 2, 3]).shape) == (2, 6, 12)
 
 
-@rule(OPENVINO, "openvino-tile-1, Example 2", "(2, 3, 4) by [5, 1, 2, 3]")
+@rule(OPENVINO, "openvino-tile-1.txt, Example 2", "(2, 3, 4) by [5, 1, 2, 3]")
 def _(xp, tile):
     assert tuple(tile(make(xp, (2, 3, 4))[1], [5, 1, 2, 3]).shape) == (5, 2, 6, 12)
 
 
-@rule(OPENVINO, "openvino-tile-1, Example 3", "(5, 2, 3, 4) by [1, 2, 3]")
+@rule(OPENVINO, "openvino-tile-1.txt, Example 3", "(5, 2, 3, 4) by [1, 2, 3]")
 def _(xp, tile):
     assert tuple(tile(make(xp, (5, 2, 3, 4))[1], [1, 2, 3]).shape) == (5, 2, 6, 12)
 
@@ -504,8 +515,6 @@ def _(xp, tile):
 
 
 # DirectML Tile
-
-DML = "directml-tile-operator-desc"
 
 
 @rule(DIRECTML, f"{DML}, Examples", "{1, 1, 2, 3} by {1, 1, 3, 3}")

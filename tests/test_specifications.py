@@ -13,9 +13,16 @@ DOCS = Path(__file__).parents[1] / "docs" / "specifications.md"
 HEAD = """# The specifications, rule by rule
 
 Each line is a check in `tests/specifications.py`, which runs in each library's session; *holds*
-says that it passed on every variant of the library's arrays. The table is written by
-`pytest --library NAME tests/test_specifications.py --write-docs`, a column at a time, and a test
-compares it with what that library's session sees.
+says that it passed on every variant of the library's arrays. A test writes the table, a column at a
+time (`pytest --library NAME tests/test_specifications.py --write-docs`), and compares it with what
+that library's session sees. Sources are named by file and section:
+
+- `onnx-tile.txt`: [ONNX Tile](https://onnx.ai/onnx/operators/onnx__Tile.html), of which
+  `onnx-tile-with-examples.rst` is an older page with its examples
+- `onnx-expand.txt`: [ONNX Expand](https://onnx.ai/onnx/operators/onnx__Expand.html)
+- `openvino-tile-1.txt`: [OpenVINO Tile-1](https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/movement/tile-1.html)
+- `directml-tile-operator-desc.txt`:
+  [DML_TILE_OPERATOR_DESC](https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc)
 
 """
 ROW = r"^\| (.+?) \| (.+?) \| (.+?)" + r" \| (.+?)" * len(variants.ALL) + r" \|$"
@@ -47,7 +54,7 @@ def table(columns):
         f"| operator | rule | source | {' | '.join(columns)} |",
         f"|---|---|---|{'---|' * len(columns)}",
     ]
-    for rule in RULES:
+    for rule in sorted(RULES, key=lambda rule: list(OPERATORS).index(rule.operator)):
         cells = " | ".join(column.get(name(rule), "not run") for column in columns.values())
         lines.append(f"| {rule.operator} | {rule.text} | {rule.source} | {cells} |")
     return "\n".join(lines) + "\n"
