@@ -13,6 +13,18 @@ nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
 
+PUBLIC = (
+    "src/tileops/_ops.py",
+    "src/tileops/directml.py",
+    "src/tileops/openvino.py",
+    "src/tileops/onnx/_inference.py",
+    "src/tileops/onnx/_operators.py",
+    "src/tileops/onnx/backend.py",
+    "src/tileops/onnx/reference.py",
+    "src/tileops/onnx/upgrade.py",
+)
+"""The modules whose docstrings people read as reference."""
+
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 
@@ -31,32 +43,32 @@ def run_tests(session: nox.Session, library: str, *packages: str) -> None:
 @nox.session(name="tests-numpy")
 def tests_numpy(session: nox.Session) -> None:
     """NumPy, the command line, and the examples in the documentation."""
-    install(session, ".[cli]", "ml_dtypes", group="test")
+    install(session, ".[cli,onnx]", "ml_dtypes", group="test")
     session.run("pytest", "--isolated", "--library", "numpy", *session.posargs)
 
 
 @nox.session(name="tests-strict")
 def tests_strict(session: nox.Session) -> None:
     """The Array API standard, at its strictest."""
-    run_tests(session, "array_api_strict", ".", "array-api-strict")
+    run_tests(session, "array_api_strict", ".[onnx]", "array-api-strict")
 
 
 @nox.session(name="tests-torch")
 def tests_torch(session: nox.Session) -> None:
     """PyTorch on the CPU, and on a CUDA device where there is one."""
-    run_tests(session, "torch", ".[torch,cli]")
+    run_tests(session, "torch", ".[torch,cli,onnx]")
 
 
 @nox.session(name="tests-jax")
 def tests_jax(session: nox.Session) -> None:
     """JAX on the CPU, and on a CUDA device where its plugin is installed."""
-    run_tests(session, "jax", ".[jax,cli]", *(["jax[cuda12]"] if cuda_devices() else []))
+    run_tests(session, "jax", ".[jax,cli,onnx]", *(["jax[cuda12]"] if cuda_devices() else []))
 
 
 @nox.session(name="tests-dask")
 def tests_dask(session: nox.Session) -> None:
     """Dask over NumPy."""
-    run_tests(session, "dask", ".[dask,cli]")
+    run_tests(session, "dask", ".[dask,cli,onnx]")
 
 
 @nox.session(name="tests-cupy")
@@ -64,7 +76,14 @@ def tests_cupy(session: nox.Session) -> None:
     """CuPy, on a CUDA device."""
     if not cuda_devices():
         session.skip("no CUDA device here (nvidia-smi lists none): CuPy is not tested")
-    run_tests(session, "cupy", ".[cuda12]")
+    run_tests(session, "cupy", ".[cuda12,onnx]")
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Thousands of random models on ONNX's tools, onnxruntime and OpenVINO, and here."""
+    install(session, ".[onnx]", "onnxruntime", "openvino", group="test")
+    session.run("pytest", "conformance", *session.posargs)
 
 
 @nox.session
@@ -73,13 +92,13 @@ def lint(session: nox.Session) -> None:
     install(session, group="lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
-    session.run("numpydoc", "lint", "src/tileops/_ops.py")
+    session.run("numpydoc", "lint", *PUBLIC)
 
 
 @nox.session
 def types(session: nox.Session) -> None:
     """Check static types, strictly."""
-    install(session, ".[cli]", group="types")
+    install(session, ".[cli,onnx]", group="types")
     session.run("mypy")
 
 

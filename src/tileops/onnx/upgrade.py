@@ -247,9 +247,9 @@ def _replace(graph: Any, node: Any, nodes: "_Nodes", repeats: str) -> None:
     tile.doc_string = node.doc_string
     rest = list(graph.node)
     rest[position : position + 1] = [*nodes.made, tile]
-    others = [(g, [n for n in g.node if n is not node]) for g in _graphs(graph)]
-    used = {name for _, found in others for n in found for name in n.input}
-    used |= {value.name for g, _ in others for value in g.output}
+    inner = [g for g in _graphs(graph) if g is not graph]
+    used = {name for n in (*rest, *(n for g in inner for n in g.node)) for name in n.input}
+    used |= {value.name for g in (graph, *inner) for value in g.output}
     rest = [n for n in rest if n.op_type != "Constant" or n.output[0] not in counts - used]
     copies = [onnx.NodeProto.FromString(n.SerializeToString()) for n in rest]
     del graph.node[:]

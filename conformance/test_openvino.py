@@ -1,0 +1,201 @@
+"""OpenVINO on the CPU: Tile-1, with counts that are a constant or an input."""
+
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import openvino
+import pytest
+from openvino import opset13
+
+import tileops
+
+import cases
+from cases import INTEGERS, Case
+from oracle import REPORT, Deviation, compare
+
+PEER = f"OpenVINO {openvino.__version__.partition('-')[0]}"
+CORE = openvino.Core()
+TYPES = {
+    "bool": "boolean",
+    "bfloat16": "bf16",
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True)
+class TileCase(Case):
+    """A Tile-1, whose 64-bit elements have values that 32 bits hold unless they are wide."""
+
+    is_wide: bool = False
+
+    def arrays(self):
+        x, counts = super().arrays()
+        narrow = {"int64": "int32", "uint64": "uint8", "float64": "float32"}.get(self.dtype)
+        if narrow and not self.is_wide:
+            values = np.random.default_rng(self.seed).integers(0, 200, self.shape)
+            x = values.astype(narrow).astype(self.dtype)
+        return x, counts
+
+    def __str__(self):
+        return (
+            f"\nimport sys; sys.path[:0] = ['conformance', 'tests']  # in a checkout\n"
+            f"import numpy as np\nfrom test_openvino import TileCase, ours, theirs\n"
+            f"case = {self!r}\n"
+            f"print(ours(case), theirs(case))\n"
+        )
+
+
+def ours(case):
+    return tileops.openvino.tile(*case.arrays())
+
+
+def element_type(dtype):
+    return getattr(openvino.Type, TYPES[dtype])
+
+
+def node(case):
+    """Make the operator; its parameters have a rank and no sizes."""
+    x, counts = case.arrays()
+    parameters = [opset13.parameter(openvino.PartialShape([-1] * x.ndim), element_type(case.dtype))]
+    if case.is_constant:
+        given = opset13.constant(counts)
+    else:
+        given = opset13.parameter(list(counts.shape), element_type(case.counts_dtype))
+        parameters.append(given)
+    return opset13.tile(parameters[0], given), parameters
+
+
+def theirs(case):
+    x, counts = case.arrays()
+    tile, parameters = node(case)
+    compiled = CORE.compile_model(openvino.Model([tile], parameters, "case"), "CPU")
+    tensor = openvino.Tensor(element_type(case.dtype), openvino.Shape(x.shape))
+    if x.size:
+        raw = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+        tensor.data.reshape(-1).view(np.uint8)[:] = raw
+    result = np.array(compiled([tensor] if case.is_constant else [tensor, counts])[0])
+    return result.view(x.dtype) if case.dtype == "bfloat16" else result
+
+
+def draw(rng):
+    """Draw shape and counts of independent lengths; a few counts are of no integer type."""
+    room, sizes = cases.MOST_ELEMENTS, []
+    for choices in ([0, 1, 1, 2, 3, 4], [0, 1, 1, 2, 3]):
+        found = [int(n) for n in rng.choice(choices, int(rng.integers(0, 7)))]
+        for i, n in enumerate(found):
+            found[i] = 1 if n > room else n
+            room //= max(found[i], 1)
+        sizes.append(tuple(found))
+    wrong = rng.integers(0, 25) == 0
+    return TileCase(
+        op_type="Tile",
+        opset=1,
+        dtype=str(rng.choice(list(TYPES))),
+        shape=sizes[0],
+        counts=sizes[1],
+        counts_dtype=str(rng.choice(["float32", "float64", "bool"] if wrong else INTEGERS)),
+        is_constant=bool(rng.integers(0, 4) == 0),
+        seed=int(rng.integers(0, 2**31)),
+    )
+
+
+def case_of(dtype, shape, counts, counts_dtype="int64", *, is_constant=False, is_wide=False):
+    return TileCase("Tile", 1, dtype, shape, counts, counts_dtype, is_constant, 0, is_wide)
+
+
+def repeats_three_inner_axes(case):
+    """Whether three axes or more are repeated, not counting the first."""
+    x, counts = case.arrays()
+    rank = max(x.ndim, len(counts))
+    padded = (1,) * (rank - len(counts)) + tuple(counts)
+    return sum(count > 1 for count in padded[1:]) >= 3
+
+
+def has_signalling_nan(case):
+    if case.dtype != "float16":
+        return False
+    raw = case.arrays()[0].view(np.uint16)
+    return bool(np.any((raw & 0x7E00 == 0x7C00) & (raw & 0x01FF != 0)))
+
+
+DEVIATIONS = [
+    Deviation(
+        "its CPU plugin passes elements of 64 bits through 32",
+        lambda case: case.is_wide and case.dtype in ("int64", "uint64", "float64"),
+        case_of("int64", (100,), (1,), is_wide=True),
+    ),
+    Deviation(
+        "its CPU plugin makes a quiet NaN of a signalling one of float16",
+        has_signalling_nan,
+        case_of("float16", (4_000,), (2,)),
+    ),
+    Deviation(
+        "its CPU plugin leaves the result unwritten where three axes after the first are repeated "
+        "by counts that are an input",
+        repeats_three_inner_axes,
+        case_of("float32", (2, 2, 3, 3, 3), (1, 2, 2, 2, 1)),
+        is_safe=False,
+    ),
+    Deviation(
+        "its CPU plugin fails or crashes on empty counts",
+        lambda case: not case.counts,
+        case_of("float32", (2, 3), ()),
+        is_safe=False,
+    ),
+    Deviation(
+        "it takes counts of type boolean where they are an input, and reads past them",
+        lambda case: case.counts_dtype == "bool" and not case.is_constant,
+        case_of("float32", (2,), (1,), "bool"),
+        is_safe=False,
+    ),
+    Deviation(
+        "its CPU plugin crashes on some negative counts that are an input; it infers them as 0",
+        lambda case: min(case.counts, default=0) < 0,
+        case_of("uint16", (1,), (-1, 1)),
+        is_safe=False,
+    ),
+]
+
+
+def test_random_nodes_are_the_same_or_refused_by_both(rng, count):
+    drawn = (draw(rng) for _ in range(count * 5 // 4))  # a quarter is not safe to run
+    compare(f"{PEER}: Tile-1", drawn, ours, theirs, DEVIATIONS)
+
+
+@pytest.mark.parametrize("i", range(len(DEVIATIONS)), ids=lambda i: DEVIATIONS[i].reason)
+def test_the_deviation_is_still_so(i):
+    """Run in a process of its own, which may crash."""
+    code = (
+        f"import oracle, test_openvino as t\n"
+        f"oracle.still_deviates(t.DEVIATIONS[{i}], t.ours, t.theirs)\n"
+        f"print('still so')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    crashed = done.returncode < 0
+    assert crashed or done.stdout == "still so\n", done.stderr
+    assert not (crashed and DEVIATIONS[i].is_safe)
+
+
+def test_negative_counts_have_the_size_that_it_infers(rng, count):
+    """Its shape inference counts them as 0; to run them is not safe, as a deviation shows."""
+    total = count // 4
+    for _ in range(total):
+        case = draw(rng)
+        counts = list(case.counts or (1,))
+        counts[int(rng.integers(0, len(counts)))] = -int(rng.integers(1, 100))
+        case = replace(case, counts=tuple(counts), counts_dtype="int8", is_constant=True)
+        x, given = case.arrays()
+        constant = opset13.tile(opset13.constant(np.zeros(x.shape, np.float32)), given)
+        assert tuple(constant.output(0).get_shape()) == ours(case).shape, str(case)
+    REPORT.append(f"{PEER}: Tile-1 with negative counts: {total} shapes; 0 differences")
