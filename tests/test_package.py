@@ -55,6 +55,31 @@ def test_using_numpy_imports_no_library():
     assert run(code) == "[]\n"
 
 
+def test_the_onnx_operators_need_no_onnx():
+    code = (
+        "import sys; sys.modules['onnx'] = None\n"
+        "import numpy as np, tileops\n"
+        "print(tileops.onnx.tile(np.ones((1, 2)), [2, 1]).shape)\n"
+        "print(tileops.onnx.infer_tile_shape(('n', 2), (1, 2)))\n"
+        "try: tileops.onnx.backend\n"
+        "except ImportError as error: print(error)"
+    )
+    assert run(code).startswith("(2, 2)\n(None, 4)\nimport of onnx halted")
+
+
+def test_the_modules_that_need_onnx_are_imported_when_asked_for():
+    code = (
+        "import sys, tileops\n"
+        "print('onnx' in sys.modules)\n"
+        "tileops.onnx.upgrade.upgrade, tileops.onnx.reference.ops, tileops.onnx.backend\n"
+        "print('onnx' in sys.modules)\n"
+        "try: tileops.onnx.nothing\n"
+        "except AttributeError as error: print(error)"
+    )
+    expected = "False\nTrue\nmodule 'tileops.onnx' has no attribute 'nothing'\n"
+    assert run(code) == expected
+
+
 def test_each_error_is_a_builtin_too():
     for name in set(errors.__all__) - {"TileOpsError"}:
         error = getattr(tileops, name)

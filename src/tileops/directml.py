@@ -57,7 +57,7 @@ _LATEST = (6, 4)
 class TensorDesc:
     """What the operator knows of a tensor, as DML_BUFFER_TENSOR_DESC gives it.
 
-    Parameters
+    Attributes
     ----------
     data_type : str
         DirectML's name without its prefix, such as "FLOAT32".
@@ -92,7 +92,7 @@ class TensorDesc:
 class TileOperatorDesc:
     """The operator, as DML_TILE_OPERATOR_DESC describes it.
 
-    Parameters
+    Attributes
     ----------
     input_tensor : TensorDesc
         The tensor to read from.
@@ -187,7 +187,7 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
         The array, of any library. Its dtype is float32 or float16; from level 2.1 on
         also int32, int16, int8, uint32, uint16 or uint8; from level 4.1 on also int64
         or uint64. No size may be 0.
-    repeats : sequence of int, or array of any integer dtype, rank 1
+    repeats : sequence of int, or array of any int dtype, rank 1
         How often each dimension is repeated: one count for each, at least 1.
     feature_level : str, default "4.1"
         From "1.0" to "6.4". A level that did not change the operator has the rules of

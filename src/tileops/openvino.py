@@ -45,7 +45,7 @@ def tile(data: Any, repeats: Any) -> Any:
     data : array, shape (n0, n1, ...)
         The array, of any library and of a dtype that OpenVINO has: no complex numbers,
         dates or records.
-    repeats : sequence of int, or array of any integer dtype, rank 1
+    repeats : sequence of int, or array of any int dtype, rank 1
         How often each axis is repeated; 0 makes it empty, as does a negative count.
         Repeats and axes are aligned on the right, and the shorter of the two is padded
         with ones on the left.

@@ -1,0 +1,336 @@
+"""The backend interface: ONNX's own suite, and what a model may hold."""
+
+import unittest
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.parser import parse_model
+
+import tileops
+
+import reference
+import variants
+
+SUITE = (
+    *("test_tile", "test_tile_precomputed", "test_expand_dim_changed", "test_expand_dim_unchanged"),
+    *(f"test_expand_shape_model{number}" for number in range(1, 5)),
+)
+
+
+@pytest.fixture(scope="session")
+def backend(request):
+    return tileops.onnx.backend.for_library(request.config.getoption("--library"))
+
+
+@pytest.fixture(scope="session")
+def suite(backend):
+    """Generate ONNX's own tests for this backend; the generation itself warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test import BackendTest
+
+        return BackendTest(backend, __name__).test_cases
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_the_suite_of_onnx(backend, suite, name):
+    devices = [device for device in ("cpu", "cuda") if backend.supports_device(device.upper())]
+    assert devices
+    for device in devices:
+        (case,) = (case for case in suite.values() if hasattr(case, f"{name}_{device}"))
+        result = unittest.TestResult()
+        case(f"{name}_{device}").run(result)
+        assert (result.testsRun, result.skipped, result.errors, result.failures) == (1, [], [], [])
+
+
+CHAIN = """
+<ir_version: 8, opset_import: ["": 17]>
+chain (float[a, b] x, int64[2] repeats) => (float[c, d] tiled, float[e, f, g] y, int64[3] shape)
+<int64[1] front = {2}>
+{
+    tiled = Tile (x, repeats)
+    same = Identity (tiled)
+    own = Shape (same)
+    shape = Concat <axis = 0> (front, own)
+    y = Expand (same, shape)
+}
+"""
+
+
+def feed(rng, shape=(2, 3)):
+    bits = variants.random_bits(rng, "float32", 4, shape)
+    return bits, bits.view("f4")
+
+
+def test_a_graph_with_constants_feeding_nodes_and_several_outputs(backend, rng):
+    bits, x = feed(rng)
+    tiled, y, shape = backend.run_model(parse_model(CHAIN), [x, np.array([2, 1])])
+    expected = reference.tiled(bits, (2, 1))
+    assert tiled.tobytes() == expected.tobytes()
+    assert y.tobytes() == reference.expanded(expected, (2, 4, 3)).tobytes()
+    assert shape.tolist() == [2, 4, 3]
+    assert all(type(value) is np.ndarray for value in (tiled, y, shape))
+
+
+def test_arrays_of_the_library_stay_in_it(xp, rng):
+    backend = tileops.onnx.backend.for_library(xp.library)
+    bits, _ = feed(rng)
+    x = xp.make(bits, "float32")
+    feeds = {"x": x, "repeats": xp.numbers(2, 1)}
+    tiled, y, shape = backend.prepare(parse_model(CHAIN)).run(feeds)
+    assert xp.is_own(tiled)
+    assert xp.is_own(y)
+    assert xp.place(tiled) == xp.place(x)
+    assert xp.bits(tiled).tobytes() == reference.tiled(bits, (2, 1)).tobytes()
+    assert xp.is_own(shape) or type(shape) is np.ndarray
+
+
+def test_arrays_of_another_library_are_refused(backend):
+    class Other:
+        shape = (1, 1)
+
+    with pytest.raises(
+        tileops.DTypeError, match=r"input 'x' is .*Other; pass an array of NumPy or"
+    ):
+        backend.run_model(parse_model(CHAIN), [Other(), np.array([1, 1])])
+
+
+def test_initializers_of_old_models_are_inputs_that_may_be_left_out(backend):
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 7]> '
+        "g (float[2] x, int64[1] repeats) => (float[n] y) <int64[1] repeats = {3}> "
+        "{ y = Tile (x, repeats) }"
+    )
+    x = np.array([1, 2], np.float32)
+    assert backend.run_model(model, [x])[0].shape == (6,)
+    assert backend.run_model(model, [x, np.array([2])])[0].shape == (4,)
+    assert backend.run_model(model, {"x": x, "repeats": np.array([1])})[0].shape == (2,)
+
+
+def test_tile_1_and_the_versions_of_opsets(backend):
+    model = (
+        '<ir_version: 3, opset_import: ["": 5]> '
+        "g (float[2] x, float tiles, float axis) => (float[n] y) { y = Tile (x, tiles, axis) }"
+    )
+    x = np.array([1, 2], np.float32)
+    old = backend.run_model(parse_model(model), [x, np.array(3, "f4"), np.array(-1, "f4")])
+    assert old[0].tolist() == [1, 2] * 3
+    with pytest.raises(tileops.RepeatsError, match=r"node 'y' \(Tile\): Tile-1: tiles is 2\.5"):
+        backend.run_model(parse_model(model), [x, np.array(2.5, "f4"), np.array(0, "f4")])
+
+
+def test_results_share_no_memory(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> '
+        "g (float[2] x) => (float[2] same, float[n] tiled, float[n] again, int64[1] two) "
+        "<int64[1] two = {2}> "
+        "{ same = Identity (x)  tiled = Tile (x, two)  again = Identity (tiled) }"
+    )
+    x = np.array([1, 2], np.float32)
+    prepared = backend.prepare(model)
+    results = prepared.run([x])
+    for i, one in enumerate(results):
+        assert not np.shares_memory(one, x)
+        assert not any(np.shares_memory(one, other) for other in results[:i])
+    if results[-1].flags.writeable:
+        results[-1][:] = 7
+    assert prepared.run([x])[-1].tolist() == [2]
+
+
+def test_constants_of_every_form(backend):
+    for form, expected in (
+        ("value = int64[2] {2, 1}", [2, 1]),
+        ("value_ints = [2, 1]", [2, 1]),
+        ("value_int = 2", 2),
+        ("value_float = 0.5", 0.5),
+        ("value_floats = [0.5]", [0.5]),
+        ('value_string = "a"', "a"),
+        ('value_strings = ["a", "b"]', ["a", "b"]),
+    ):
+        model = parse_model(
+            f'<ir_version: 8, opset_import: ["": 13]> g () => (int64[n] y) '
+            f"{{ c = Constant <{form}> ()  y = Identity (c) }}"
+        )
+        (result,) = backend.run_model(model, [])
+        assert result.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "ends, expected",
+    [({}, [2, 3]), ({"start": 1}, [3]), ({"end": -1}, [2]), ({"start": -9, "end": 9}, [2, 3])],
+)
+def test_shape_takes_a_part(backend, ends, expected):
+    node = helper.make_node("Shape", ["x"], ["y"], **ends)
+    assert backend.run_node(node, [np.zeros((2, 3))])[0].tolist() == expected
+
+
+def test_a_single_node_runs_in_a_given_opset(backend):
+    node = helper.make_node("Tile", ["x", "repeats"], ["y"], name="wall")
+    inputs = [np.array([1, 2], np.float32), np.array([2])]
+    assert backend.run_node(node, inputs)[0].tolist() == [1, 2, 1, 2]
+    assert backend.run_node(node, inputs, opset_version=6)[0].tolist() == [1, 2, 1, 2]
+    with pytest.raises(tileops.RepeatsError, match=r"node 'wall' \(Tile\): Tile-13: repeats has 2"):
+        backend.run_node(node, [inputs[0], np.array([2, 2])])
+
+
+# What is refused
+
+
+def test_an_unsupported_node_is_named(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) '
+        "{ [rectify] y = Relu (x) }"
+    )
+    with pytest.raises(
+        tileops.UnsupportedError, match=r"node 'rectify' \(Relu\): Relu in opset 13"
+    ):
+        backend.prepare(model)
+    assert not backend.is_compatible(model)
+    assert backend.is_compatible(parse_model(CHAIN))
+    foreign = helper.make_node("Tile", ["x", "r"], ["y"], domain="com.example")
+    with pytest.raises(
+        tileops.UnsupportedError, match=r"'y' \(Tile\): com\.example\.Tile in opset"
+    ):
+        backend.run_node(foreign, [np.ones(1), np.ones(1, int)])
+
+
+def test_an_expand_before_its_first_version_is_refused(backend):
+    node = helper.make_node("Expand", ["x", "shape"], ["y"])
+    with pytest.raises((tileops.UnsupportedError, onnx.checker.ValidationError), match="Expand"):
+        backend.run_node(node, [np.ones(1), np.ones(1, int)], opset_version=7)
+
+
+def test_max_bytes_reaches_the_nodes(backend, rng):
+    _, x = feed(rng)
+    model, repeats = parse_model(CHAIN), np.array([1, 1])
+    assert backend.run_model(model, [x, repeats], max_bytes=48)[1].nbytes == 48
+    with pytest.raises(tileops.OutputTooLargeError, match=r"node 'y' \(Expand\): .*max_bytes=47"):
+        backend.run_model(model, [x, repeats], max_bytes=47)
+    with pytest.raises(tileops.OutputTooLargeError, match=r"node 'tiled' \(Tile\): .*max_bytes"):
+        backend.run_model(model, [x, np.array([2**40, 1])], max_bytes=2**30)
+    with pytest.raises(tileops.OutputTooLargeError, match=r"2\*\*63-1"):
+        backend.run_model(model, [x, np.array([2**62, 2**62])])
+
+
+def test_max_bytes_holds_for_concat(backend):
+    """Else a model of n nodes could ask for 2**n bytes without a Tile."""
+    nodes = [helper.make_node("Concat", [f"v{i}"] * 2, [f"v{i + 1}"], axis=0) for i in range(40)]
+    vector = [helper.make_tensor_value_info(n, TensorProto.INT64, [None]) for n in ("v0", "v40")]
+    graph = helper.make_graph(nodes, "doubling", vector[:1], vector[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    with pytest.raises(tileops.OutputTooLargeError, match=r"'v8' \(Concat\): .*2048 bytes.*1024"):
+        backend.run_model(model, [np.array([1])], max_bytes=1024)
+
+
+def external(name, path):
+    tensor = numpy_helper.from_array(np.array([2]), name)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=str(path))
+    return tensor
+
+
+def test_external_data_are_not_followed(backend, tmp_path):
+    path = tmp_path / "secret"
+    np.array([2]).tofile(path)
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[n] y) '
+        "<int64[1] two = {2}> { y = Tile (x, two) }"
+    )
+    model.graph.initializer[0].CopyFrom(external("two", path))
+    with pytest.raises(tileops.UnsupportedError, match="initializer 'two': its data lie outside"):
+        backend.prepare(model)
+    node = helper.make_node("Constant", [], ["c"], value=external("c", path))
+    with pytest.raises(tileops.UnsupportedError, match=r"node 'c' \(Constant\): its data lie outs"):
+        backend.run_node(node, [])
+
+
+def test_sparse_tensors_and_sequences_are_refused(backend):
+    dense = numpy_helper.from_array(np.array([1.0]), "s")
+    where = numpy_helper.from_array(np.array([0]), "i")
+    sparse = helper.make_sparse_tensor(dense, where, [3])
+    node = helper.make_node("Constant", [], ["c"], sparse_value=sparse)
+    with pytest.raises(
+        tileops.UnsupportedError, match=r"node 'c' \(Constant\): its value is sparse"
+    ):
+        backend.run_node(node, [])
+    model = parse_model(CHAIN)
+    model.graph.sparse_initializer.append(sparse)
+    with pytest.raises(tileops.UnsupportedError, match="initializer 's' is sparse"):
+        backend.prepare(model)
+    model = parse_model(CHAIN)
+    element = helper.make_tensor_type_proto(TensorProto.FLOAT, [1])
+    model.graph.input[0].type.CopyFrom(helper.make_sequence_type_proto(element))
+    with pytest.raises(tileops.UnsupportedError, match="input 'x' is a sequence_type"):
+        backend.prepare(model)
+
+
+def test_inputs_are_what_the_model_declares(backend, rng):
+    _, x = feed(rng)
+    model, two = parse_model(CHAIN), np.array([1, 1])
+    for inputs, error, text in (
+        ([x], tileops.ShapeError, "there are 1 inputs; the model takes 2: x, repeats"),
+        ({"x": x}, tileops.ShapeError, "the inputs are named x; the model takes x, repeats"),
+        ({"x": x, "repeats": two, "z": x}, tileops.ShapeError, "named x, repeats, z"),
+        (x, tileops.DTypeError, "the inputs are ndarray; pass a list"),
+        ([x.tolist(), two], tileops.DTypeError, "input 'x' is .*list"),
+        ([x.astype("f8"), two], tileops.DTypeError, "'x' has dtype float64; .* float32"),
+        ([x, two.astype("i4")], tileops.DTypeError, "'repeats' has dtype int32; .* int64"),
+        ([x[0], two], tileops.ShapeError, r"'x' has shape \(3,\); the model declares \(\?, \?\)"),
+        ([x, two[:1]], tileops.ShapeError, r"'repeats' has shape \(1,\); .* declares \(2\)"),
+    ):
+        with pytest.raises(error, match=text):
+            backend.run_model(model, inputs)
+
+
+def test_a_type_that_the_library_lacks_is_refused(request, backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> '
+        "g (string[2] x, int64[1] r) => (string[n] y) { y = Tile (x, r) }"
+    )
+    feeds = [np.array(["a", "b"], object), np.array([2])]
+    if request.config.getoption("--library") == "numpy":
+        assert backend.run_model(model, feeds)[0].tolist() == ["a", "b", "a", "b"]
+    else:
+        with pytest.raises(tileops.DTypeError, match=r"node 'y' \(Tile\): .*object"):
+            backend.run_model(model, feeds)
+
+
+@pytest.mark.library("numpy", "torch", "jax")
+def test_bfloat16(backend):
+    import ml_dtypes
+
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> '
+        "g (bfloat16[2] x, int64[1] r) => (bfloat16[n] y) { y = Tile (x, r) }"
+    )
+    x = np.array([0x7F81, 0x8000], np.uint16).view(ml_dtypes.bfloat16)
+    (y,) = backend.run_model(model, [x, np.array([2])])
+    assert y.dtype == x.dtype
+    assert y.view(np.uint16).tolist() == [0x7F81, 0x8000] * 2
+
+
+def test_devices(backend, request):
+    on_cpu = request.config.getoption("--library") != "cupy"
+    assert backend.supports_device("CPU") is on_cpu
+    assert not backend.supports_device("TPU:7")
+    assert not backend.supports_device("CPU:99")
+    with pytest.raises(tileops.UnsupportedError, match="device is 'TPU'; this library has"):
+        backend.prepare(parse_model(CHAIN), "TPU")
+
+
+def test_an_unknown_option_is_no_option(backend):
+    with pytest.raises(TypeError, match="max_byte"):
+        backend.prepare(parse_model(CHAIN), max_byte=1)
+
+
+@pytest.mark.library("numpy")
+def test_unknown_libraries_are_refused():
+    for name in ("json", "math"):
+        with pytest.raises(tileops.UnsupportedError, match=f"the library is '{name}'; pass one of"):
+            tileops.onnx.backend.for_library(name)
+    with pytest.raises(ImportError, match="no_such_library"):
+        tileops.onnx.backend.for_library("no_such_library")

@@ -1,0 +1,87 @@
+"""Whole models on ONNX's reference evaluator, with Tile and Expand from here."""
+
+import numpy as np
+import pytest
+from onnx.parser import parse_model
+from onnx.reference import ReferenceEvaluator
+
+import tileops
+
+import variants
+
+MODEL = """
+<ir_version: 8, opset_import: ["": 13]>
+attention (float[b, g, s, d] keys, int64[4] repeats, float[h, d] query)
+    => (float[b, k, s, h] y, float[h, d] scale)
+{
+    heads = Tile (keys, repeats)
+    turned = Transpose <perm = [1, 0]> (query)
+    y = MatMul (heads, turned)
+    shape = Shape (query)
+    half = Constant <value = float {0.5}> ()
+    scale = Expand (half, shape)
+}
+"""
+
+
+@pytest.fixture
+def evaluator(request):
+    ops = tileops.onnx.reference.ops(request.config.getoption("--library"))
+    return lambda model: ReferenceEvaluator(parse_model(model), new_ops=ops)
+
+
+def test_a_model_with_other_operators(evaluator, rng):
+    keys = rng.standard_normal((1, 2, 3, 4)).astype(np.float32)
+    query = rng.standard_normal((5, 4)).astype(np.float32)
+    y, scale = evaluator(MODEL).run(
+        None, {"keys": keys, "repeats": np.array([1, 2, 1, 1]), "query": query}
+    )
+    assert np.array_equal(y, np.tile(keys, (1, 2, 1, 1)) @ query.T)
+    assert np.array_equal(scale, np.full((5, 4), 0.5, np.float32))
+
+
+def test_bits_survive(evaluator, rng):
+    x = variants.random_bits(rng, "float32", 4, (300, 1)).view("f4")
+    model = (
+        '<ir_version: 8, opset_import: ["": 13]> g (float[n, m] x, int64[2] s) => (float[a, b] y)'
+        "{ y = Expand (x, s) }"
+    )
+    (y,) = evaluator(model).run(None, {"x": x, "s": np.array([1, 2])})
+    assert y.tobytes() == np.repeat(x.view("u4"), 2, axis=1).tobytes()
+
+
+def test_refusals_are_the_package_s_own(evaluator):
+    model = evaluator(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[n, m] x, int64[k] r) => (float[a, b] y)'
+        "{ y = Tile (x, r) }"
+    )
+    x = np.ones((2, 3), np.float32)
+    with pytest.raises(tileops.RepeatsError, match=r"^Tile-13: repeats has 1 entry for rank 2"):
+        model.run(None, {"x": x, "r": np.array([2])})
+    with pytest.raises(tileops.RepeatsTypeError, match=r"^Tile-13: repeats has dtype int32"):
+        model.run(None, {"x": x, "r": np.array([2, 2], np.int32)})
+
+
+def test_the_version_is_that_of_the_opset(evaluator):
+    old = evaluator(
+        '<ir_version: 3, opset_import: ["": 4]> g (float[n] x, float t, float a) => (float[m] y)'
+        "{ y = Tile (x, t, a) }"
+    )
+    feeds = {"x": np.ones(2, "f4"), "t": np.array(2, "f4"), "a": np.array(0, "f4")}
+    assert old.run(None, feeds)[0].shape == (4,)
+    with pytest.raises(tileops.RepeatsError, match=r"^Tile-1: tiles is 0\.5"):
+        old.run(None, {**feeds, "t": np.array(0.5, "f4")})
+
+
+@pytest.mark.library("numpy")
+def test_a_subgraph_uses_them_too(evaluator):
+    model = evaluator(
+        '<ir_version: 8, opset_import: ["": 13]> g (bool c, float[2] x) => (float[n] y) {'
+        "  r = Constant <value_ints = [2, 1]> ()"
+        "  y = If (c) < then_branch = t () => (float[a] p) { p = Tile (x, r) },"
+        "               else_branch = e () => (float[b] q) { q = Identity (x) } > }"
+    )
+    x = np.ones(2, np.float32)
+    assert model.run(None, {"c": np.array(False), "x": x})[0].shape == (2,)
+    with pytest.raises(tileops.RepeatsError, match="Tile-13: repeats has 2 entries for rank 1"):
+        model.run(None, {"c": np.array(True), "x": x})

@@ -1,0 +1,225 @@
+"""Tile-1 becomes Tile-13; that the meaning stays is tested on onnxruntime, in conformance/."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.parser import parse_model
+from onnx.reference import ReferenceEvaluator
+
+import tileops
+from tileops.onnx.upgrade import upgrade
+
+pytestmark = pytest.mark.library("numpy")
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def run(model, **feeds):
+    new_ops = tileops.onnx.reference.ops()
+    return ReferenceEvaluator(model, new_ops=new_ops).run(None, feeds)[0]
+
+
+def kinds(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def constant(tiles=2.0, axis=1.0):
+    return parse_model(
+        '<ir_version: 3, opset_import: ["": 1]> g (float[2, 3] x) => (float[a, b] y) {'
+        f"  tiles = Constant <value = float {{{tiles}}}> ()"
+        f"  axis = Constant <value = float {{{axis}}}> ()"
+        "  [wall] y = Tile (x, tiles, axis) }"
+    )
+
+
+def test_constant_counts_become_a_constant():
+    upgraded = upgrade(constant())
+    assert kinds(upgraded) == ["Constant", "Tile"]
+    assert upgraded.graph.node[1].name == "wall"
+    assert upgraded.opset_import[0].version == 13
+    assert len(upgraded.opset_import) == 1
+    assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
+
+
+def test_the_model_itself_is_not_changed():
+    model = constant()
+    before = model.SerializeToString()
+    upgrade(model)
+    assert model.SerializeToString() == before
+
+
+def test_initializers_are_constants_and_stay_inputs_of_an_old_model():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> '
+        "g (float[2, 3] x, float tiles, float axis) => (float[a, b] y) "
+        "<float tiles = {3}, float axis = {0}> { y = Tile (x, tiles, axis) }"
+    )
+    upgraded = upgrade(model)
+    assert kinds(upgraded) == ["Constant", "Tile"]
+    assert [value.name for value in upgraded.graph.input] == ["x", "tiles", "axis"]
+    assert np.array_equal(run(upgraded, x=X), np.tile(X, (3, 1)))
+
+
+def test_initializers_that_a_caller_may_override_are_computed():
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> '
+        "g (float[2, 3] x, float tiles, float axis) => (float[a, b] y) "
+        "<float tiles = {3}, float axis = {0}> { y = Tile (x, tiles, axis) }"
+    )
+    upgraded = upgrade(model)
+    assert "ScatterElements" in kinds(upgraded)
+    assert np.array_equal(run(upgraded, x=X), np.tile(X, (3, 1)))
+    assert np.array_equal(run(upgraded, x=X, tiles=np.float32(2)), np.tile(X, (2, 1)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_counts_are_computed_where_they_are_inputs(dtype):
+    kind = {"float32": "float", "int64": "int64"}[dtype]
+    upgraded = upgrade(
+        parse_model(
+            '<ir_version: 3, opset_import: ["": 5]> '
+            f"g (float[2, 3] x, {kind} tiles, {kind}[1] axis) => (float[a, b] y) "
+            "{ y = Tile (x, tiles, axis) }"
+        )
+    )
+    assert upgraded.graph.input[1].type.tensor_type.elem_type == helper.np_dtype_to_tensor_dtype(
+        np.dtype(dtype)
+    )
+    for tiles, axis, repeats in ((2, 0, (2, 1)), (3, -1, (1, 3)), (0, 1, (1, 0))):
+        counts = {"tiles": np.array(tiles, dtype), "axis": np.array([axis], dtype)}
+        assert np.array_equal(run(upgraded, x=X, **counts), np.tile(X, repeats))
+    with pytest.raises(tileops.RepeatsError, match="negative"):
+        run(upgraded, x=X, tiles=np.array(-1, dtype), axis=np.array([0], dtype))
+
+
+@pytest.mark.parametrize("tiles", [2.5, np.nan, np.inf, -0.5])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+def test_a_computed_count_that_is_not_whole_still_fails(tiles):
+    upgraded = upgrade(
+        parse_model(
+            '<ir_version: 3, opset_import: ["": 5]> '
+            "g (float[2, 3] x, float tiles) => (float[a, b] y) {"
+            "  axis = Constant <value = float {0.0}> ()  y = Tile (x, tiles, axis) }"
+        )
+    )
+    with pytest.raises(tileops.RepeatsError, match="no count may be negative"):
+        run(upgraded, x=X, tiles=np.float32(tiles))
+
+
+@pytest.mark.parametrize(
+    "counts, error, text",
+    [
+        ({"tiles": 2.5}, tileops.RepeatsError, r"^node 'wall': Tile-1: tiles is 2\.5.*whole"),
+        ({"tiles": -1.0}, tileops.RepeatsError, "^node 'wall': Tile-1: axis 1: tiles is -1"),
+        ({"axis": 2.0}, tileops.ShapeError, "^node 'wall': Tile-1: axis is 2 for rank 2"),
+        ({"axis": 0.5}, tileops.ShapeError, r"^node 'wall': Tile-1: axis is 0\.5.*whole"),
+    ],
+)
+def test_a_constant_that_tile_1_refuses_is_refused_now(counts, error, text):
+    with pytest.raises(error, match=text):
+        upgrade(constant(**counts))
+
+
+def test_other_nodes_are_converted_with_the_shapes_that_this_gives():
+    """Add's old broadcasting needs the size of what a Tile-1 gives."""
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 4]> g (float[2, 3] x, float[4] w) => (float[4, 3] y) {'
+        "  two = Constant <value = float {2.0}> ()"
+        "  zero = Constant <value = float {0.0}> ()"
+        "  r = Relu (x)  t = Tile (r, two, zero)  y = Add <axis = 0, broadcast = 1> (t, w) }"
+    )
+    w = np.arange(4, dtype=np.float32)
+    expected = np.tile(X, (2, 1)) + w[:, None]
+    assert np.array_equal(run(upgrade(model), x=X, w=w), expected)
+
+
+def test_a_chain_of_tiles_is_rewritten_from_the_front():
+    nodes = "".join(f"t{i + 1} = Tile (t{i}, two, zero) " for i in range(5))
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> g (float[2] t0) => (float[n] t5) {'
+        "  two = Constant <value = float {2.0}> ()  zero = Constant <value = float {0.0}> ()"
+        f"  {nodes} }}"
+    )
+    upgraded = upgrade(model)
+    assert kinds(upgraded) == ["Constant", "Tile"] * 5
+    assert run(upgraded, t0=X[0, :2]).shape == (64,)
+
+
+def test_subgraphs_are_rewritten_too():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 1]> g (bool c, float[2, 3] x, float t)'
+        " => (float[a, b] y) { zero = Constant <value = float {0.0}> ()"
+        "  y = If (c) <"
+        "    then_branch = th () => (float[d, e] p) { p = Tile (x, t, zero) },"
+        "    else_branch = el () => (float[f, g] q) {"
+        "      two = Constant <value = float {2.0}> ()  q = Tile (x, two, zero) } > }"
+    )
+    upgraded = upgrade(model)
+    for condition, repeats in ((True, 3), (False, 2)):
+        y = run(upgraded, c=np.array(condition), x=X, t=np.float32(3))
+        assert np.array_equal(y, np.tile(X, (repeats, 1)))
+
+
+def test_a_constant_that_others_use_stays():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> g (float[2] x) => (float[n] y, float tiles) {'
+        "  tiles = Constant <value = float {2.0}> ()  axis = Constant <value = float {0.0}> ()"
+        "  y = Tile (x, tiles, axis) }"
+    )
+    assert kinds(upgrade(model)) == ["Constant", "Constant", "Tile"]
+
+
+def test_new_names_are_new():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> g (float[2] y_Constant_0) => (float[n] y) {'
+        "  t = Constant <value = float {2.0}> ()  a = Constant <value = float {0.0}> ()"
+        "  y = Tile (y_Constant_0, t, a) }"
+    )
+    assert run(upgrade(model), y_Constant_0=X[0, :2]).shape == (4,)
+
+
+@pytest.mark.parametrize("opset", [6, 13, 17])
+def test_a_model_without_tile_1_is_copied(opset):
+    model = parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g (float[2] x, int64[1] r) => (float[n] y) '
+        "{ y = Tile (x, r) }"
+    )
+    copy = upgrade(model)
+    assert copy is not model
+    assert copy.SerializeToString() == model.SerializeToString()
+
+
+def test_declared_types_stay_as_they_were():
+    model = constant()
+    upgraded = upgrade(model)
+    assert list(upgraded.graph.input) == list(model.graph.input)
+    assert list(upgraded.graph.output) == list(model.graph.output)
+
+
+def test_what_the_converter_cannot_do_is_said():
+    unconvertible = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> '
+        "g (float[n, m] x, float t, float a, float[n] w) => (float[p, q] y) {"
+        "  b = Tile (x, t, a)  y = Add <axis = 0, broadcast = 1> (b, w) }"
+    )
+    with pytest.raises(tileops.UnsupportedError, match="converter cannot convert another node"):
+        upgrade(unconvertible)
+    ancient = constant()
+    ancient.ir_version = 2
+    with pytest.raises(tileops.UnsupportedError, match="ir_version 2; .* reads 3 and later"):
+        upgrade(ancient)
+
+
+def test_external_data_are_not_followed(tmp_path):
+    model = constant()
+    tensor = numpy_helper.from_array(np.ones(1, np.float32), "w")
+    model.graph.initializer.append(tensor)
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [1]))
+    path = tmp_path / "data"
+    path.write_bytes(b"\0" * 4)
+    kept = model.graph.initializer[0]
+    kept.ClearField("raw_data")
+    kept.data_location = TensorProto.EXTERNAL
+    kept.external_data.add(key="location", value=path.name)
+    with pytest.raises(tileops.UnsupportedError, match="initializer 'w' has its data outside"):
+        upgrade(model)
