@@ -206,7 +206,7 @@ def test_what_the_converter_cannot_do_is_said():
         upgrade(unconvertible)
     ancient = constant()
     ancient.ir_version = 2
-    with pytest.raises(tileops.UnsupportedError, match="ir_version 2; .* reads 3 and later"):
+    with pytest.raises(tileops.UnsupportedError, match=r"ir_version 2; .* reads 3 and later"):
         upgrade(ancient)
 
 

@@ -1,0 +1,284 @@
+"""What the specifications leave to us: refusals without a trace, text, memory, tracing."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import tileops
+from tileops.directml import TensorDesc, TileOperatorDesc
+
+import reference
+import variants
+
+HUGE = (2**40, 2**40)
+REFUSED = {
+    "Tile-1": [(2.5, 0), (float("nan"), 0), (-1, 0), (True, 0), (2, 2), (2, 0.5), (2**62, 0)],
+    "Tile-6, Tile-13": [
+        ((2,),),
+        ((2, 2, 2),),
+        ((2, -1),),
+        ((2.0, 1),),
+        ((True, 1),),
+        (2,),
+        (np.array([2, 1], np.int32),),
+        (np.array([[2, 1]]),),
+        (HUGE,),
+        ((2**63, 0),),
+        (None,),
+        ("21",),
+    ],
+    "Expand-8, Expand-13": [
+        ((5, 3),),
+        ((2, -1),),
+        ((2.0, 1),),
+        ((True, 1),),
+        (2,),
+        (np.array([2, 3], np.int32),),
+        (np.array([[2, 3]]),),
+        ((2**31, 2**31, 2, 3),),
+        (None,),
+    ],
+    "OpenVINO Tile-1": [(HUGE,), ((2.0,),), ((True,),), (2,), (np.array([[2]]),), (None,)],
+    "DirectML Tile": [
+        ((0, 1),),
+        ((-1, 1),),
+        ((2,),),
+        ((1, 1, 1),),
+        ((2**32, 1),),
+        ((2**31, 1),),
+        ((1.0, 1),),
+        (1,),
+    ],
+}
+OPERATORS = {
+    "Tile-1": tileops.onnx.tile_1,
+    "Tile-6": tileops.onnx.tile_6,
+    "Tile-13": tileops.onnx.tile_13,
+    "Expand-8": tileops.onnx.expand_8,
+    "Expand-13": tileops.onnx.expand_13,
+    "OpenVINO Tile-1": tileops.openvino.tile,
+    "DirectML Tile": tileops.directml.tile,
+}
+CASES = [
+    (name, arguments)
+    for names, found in REFUSED.items()
+    for name in names.split(", ")
+    for arguments in found
+]
+
+
+@pytest.mark.parametrize("name, arguments", CASES, ids=str)
+def test_bad_counts_are_refused_by_name(xp, name, arguments):
+    x = xp.make(np.zeros((2, 3), "V4"), "float32")
+    with pytest.raises(tileops.TileOpsError, match=f"^{name}.*: ") as caught:
+        OPERATORS[name](x, *arguments)
+    assert isinstance(caught.value, ValueError | TypeError)
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("name, arguments", CASES, ids=str)
+def test_bad_counts_allocate_nothing(name, arguments):
+    x = np.zeros((2, 3), np.float32)
+    tracemalloc.start()
+    with pytest.raises(tileops.TileOpsError):
+        OPERATORS[name](x, *arguments)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("x", [[1.0], None, 2.0, "text"])
+@pytest.mark.usefixtures("xp")
+def test_what_is_no_array_is_refused(name, x):
+    counts = (1, 0) if name == "Tile-1" else ((1,),)
+    with pytest.raises(tileops.DTypeError, match=f"^{name}.*: the input is .*, no array"):
+        OPERATORS[name](x, *counts)
+
+
+def test_the_bare_names_are_the_latest_versions():
+    assert tileops.onnx.tile is tileops.onnx.tile_13
+    assert tileops.onnx.expand is tileops.onnx.expand_13
+
+
+@pytest.mark.library("numpy", "torch", "jax")
+@pytest.mark.parametrize("name", ["Tile-6", "Expand-8"])
+def test_the_error_for_a_type_says_which_are_taken(xp, name):
+    x = xp.make(np.zeros(2, "V2"), "bfloat16")
+    with pytest.raises(
+        tileops.DTypeError, match=rf"^{name}: the input has dtype bfloat16; {name} takes .*float16"
+    ):
+        OPERATORS[name](x, (2,))
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("operator", [tileops.onnx.tile, tileops.onnx.expand])
+def test_text_is_str_stringdtype_or_objects_that_are_str(operator):
+    words = [["", "a", "\u00e9\U0001f600"]]
+    for dtype in (object, "U", np.dtypes.StringDType()):
+        x = np.array(words, dtype)
+        result = operator(x, (2, 1))
+        assert result.dtype == x.dtype
+        assert result.tolist() == words * 2
+    for wrong in (
+        np.array([["a", b"b"]], object),
+        np.array([[1, None]], object),
+        np.array([["a"]], "S"),
+        np.array([["a", None]], np.dtypes.StringDType(na_object=None)),
+    ):
+        with pytest.raises(tileops.DTypeError, match="the input has dtype"):
+            operator(wrong, (2, 1))
+    complete = np.array([["a"]], np.dtypes.StringDType(na_object=None))
+    assert operator(complete, (1, 2)).tolist() == [["a", "a"]]
+
+
+@pytest.mark.library("numpy", "torch", "cupy")
+def test_directml_writes_into_out(xp, rng):
+    bits = variants.random_bits(rng, "float32", 4, (2, 3))
+    x = xp.make(bits, "float32")
+    out = xp.plain(np.zeros((2, 6), "V4"), "float32")
+    assert tileops.directml.tile(x, (1, 2), out=out) is out
+    assert xp.bits(out).tobytes() == reference.tiled(bits, (1, 2)).tobytes()
+    before = xp.bits(out).tobytes()
+    for repeats, level in (((1, 0), "4.1"), ((1, 2), "2.1"), ((2, 2), "4.1"), ((1, 2), "9.0")):
+        with pytest.raises(tileops.TileOpsError):
+            tileops.directml.tile(x, repeats, feature_level=level, out=out)
+        assert xp.bits(out).tobytes() == before
+
+
+@pytest.mark.library("numpy")
+def test_a_desc_is_checked_without_an_array():
+    desc = TileOperatorDesc(TensorDesc("INT64", [2, 3]), TensorDesc("INT64", [4, 3]), [2, 1])
+    assert desc.check() is None
+    assert desc.check("6.4") is None
+    assert (desc.repeats_count, desc.input_tensor.dimension_count) == (2, 2)
+    with pytest.raises(tileops.DTypeError, match=r"level 4\.0: the input has dtype int64"):
+        desc.check("4.0")
+
+    def checked(data_type="FLOAT32", sizes=(1, 2), output=None, repeats=(1, 2), level="4.1"):
+        result = TensorDesc(data_type, (1, 4) if output is None else output)
+        TileOperatorDesc(TensorDesc(data_type, sizes), result, repeats).check(level)
+
+    checked()
+    for data_type in ("FLOAT64", "BOOL", "UINT4", "", None):
+        for level in ("1.0", "4.1", "6.4"):
+            with pytest.raises(tileops.DTypeError, match=f"has dtype {data_type}; .*FLOAT32"):
+                checked(data_type, level=level)
+    for error, change in (
+        (tileops.ShapeError, {"sizes": (0, 2)}),
+        (tileops.ShapeError, {"sizes": (1,) * 9}),
+        (tileops.ShapeError, {"sizes": ()}),
+        (tileops.ShapeError, {"sizes": (2**32, 1)}),
+        (tileops.ShapeTypeError, {"sizes": (1.0, 2)}),
+        (tileops.ShapeError, {"output": (1, 5)}),
+        (tileops.ShapeError, {"output": (1, 4, 1)}),
+        (tileops.ShapeTypeError, {"output": (1, 4.0)}),
+        (tileops.RepeatsError, {"repeats": (1, 0)}),
+        (tileops.RepeatsError, {"repeats": (2,)}),
+        (tileops.RepeatsTypeError, {"repeats": (1, True)}),
+        (tileops.OutputTooLargeError, {"repeats": (1, 2**31)}),
+        (tileops.UnsupportedError, {"level": "6.5"}),
+    ):
+        with pytest.raises(error, match=r"^DirectML Tile"):
+            checked(**change)
+    wide = (2**31,) * 3
+    with pytest.raises(tileops.OutputTooLargeError, match=r"past 2\*\*63-1"):
+        checked(sizes=wide, output=wide, repeats=(1, 1, 1))
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "shape, repeats, expected",
+    [
+        ((2, 3), (2, 4), (4, 12)),
+        ((2, "n", None), (2, 4, 1), (4, None, None)),
+        (("n", "n"), (1, 0), (None, None)),
+        ((0, 3), (5, 1), (0, 3)),
+        ((2, 3), (2, None), (None, None)),
+        ((2, 3), (2, "m"), (None, None)),
+        ((2, 3), None, (None, None)),
+        ((), (), ()),
+        ((), None, ()),
+        (None, (2, 2), None),
+        (None, None, None),
+        ((2, 3), np.array([2, 4]), (4, 12)),
+        ([2, ""], [1, 1], (2, None)),
+    ],
+)
+def test_tile_shapes_known_in_part(shape, repeats, expected):
+    assert tileops.onnx.infer_tile_shape(shape, repeats) == expected
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "shape, target, expected",
+    [
+        ((2, 1), (3, 1, 4), (3, 2, 4)),
+        (("n", 1), (1, "m"), ("n", "m")),
+        (("n",), ("n",), ("n",)),
+        (("n",), ("m",), (None,)),
+        (("n",), (None,), (None,)),
+        (("n", None), (3, 4), (3, 4)),
+        ((3, 4), ("n", None), (3, 4)),
+        ((1,), (0,), (0,)),
+        (("n",), (0,), (0,)),
+        (("n", 2), (2,), ("n", 2)),
+        (("n",), (5, 1), (5, "n")),
+        ((2,), (None, None), (None, 2)),
+        ((2,), None, None),
+        (None, (2,), None),
+        ((2, 1), np.array([3]), (2, 3)),
+        ((), (), ()),
+    ],
+)
+def test_expand_shapes_known_in_part(shape, target, expected):
+    assert tileops.onnx.infer_expand_shape(shape, target) == expected
+
+
+@pytest.mark.library("numpy")
+def test_inference_refuses_what_is_known_to_be_wrong():
+    tile, expand = tileops.onnx.infer_tile_shape, tileops.onnx.infer_expand_shape
+    for error, text, call in (
+        (tileops.RepeatsError, "Tile-13: repeats has 1 entry", lambda: tile((2, "n"), (2,))),
+        (tileops.RepeatsError, r"Tile-13: axis 1: repeats\[1\]", lambda: tile((2, "n"), (2, -1))),
+        (tileops.OutputTooLargeError, r"Tile-13: axis 0: .*2\*\*63", lambda: tile((2**62,), (2,))),
+        (tileops.RepeatsTypeError, "int32", lambda: tile((2,), np.array([2], np.int32))),
+        (tileops.RepeatsError, "one-dimensional", lambda: tile((2,), 2)),
+        (tileops.RepeatsTypeError, "integers", lambda: tile((2,), (2.0,))),
+        (tileops.ShapeError, r"input shape\[0\] is -1", lambda: tile((-1,), (2,))),
+        (tileops.ShapeTypeError, "input shape", lambda: tile((2.5,), (2,))),
+        (tileops.ShapeError, "Expand-13: axis 0: .*size 2 .*3", lambda: expand((2, "n"), (3, 1))),
+        (tileops.ShapeError, "axis 1: .*size 0 .*2", lambda: expand(("n", 0), (2,))),
+        (tileops.ShapeError, r"Expand-13: axis 1: shape\[0\]", lambda: expand(("n", 1), (-1,))),
+        (tileops.ShapeTypeError, "shape", lambda: expand((2,), "2")),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+@pytest.mark.library("torch")
+def test_torch_exports_the_dialects_with_dynamic_sizes():
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return tileops.onnx.expand(tileops.onnx.tile(x, (2, 1)), (x.shape[0] * 2, 1))
+
+    rows = torch.export.Dim("rows", min=2)
+    exported = torch.export.export(Model(), (torch.ones(3, 1),), dynamic_shapes=({0: rows},))
+    assert exported.module()(torch.ones(5, 1)).shape == (10, 1)
+
+
+@pytest.mark.library("jax")
+def test_jax_traces_the_dialects_and_says_that_counts_are_static():
+    import jax
+    import jax.numpy as jnp
+
+    x = jnp.ones((1, 2), jnp.float32)
+    assert jax.jit(lambda x: tileops.onnx.tile(x, (2, 1)))(x).shape == (2, 2)
+    assert jax.jit(lambda x: tileops.onnx.tile_1(x, 2, 0))(x).shape == (2, 2)
+    with pytest.raises(TypeError, match=r"^Tile-13: repeats is traced.*must be static"):
+        jax.jit(tileops.onnx.tile)(x, jnp.array([2, 1]))
+    with pytest.raises(TypeError, match=r"^Tile-1: tiles is traced.*must be static"):
+        jax.jit(tileops.onnx.tile_1)(x, jnp.array(2), 0)
