@@ -109,7 +109,8 @@ def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
             f"{argument.operator}: {argument.name}{where} has dtype {executor.dtype(array)}; "
             f"{argument.operator} takes {argument.dtype}; convert it, or pass a tuple of int"
         )
-    return tuple(_values(argument, where, executor, array))
+    values = _values(argument, where, executor, array)
+    return tuple(_read_one(argument, where, value) for value in values)
 
 
 def _values(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
