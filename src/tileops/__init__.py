@@ -1,4 +1,4 @@
-"""Tile and Expand, the operators that repeat an array, with one meaning in every library."""
+"""Tile and Expand, as ONNX, OpenVINO and DirectML specify them, on arrays of any library."""
 
 from tileops import directml, onnx, openvino
 from tileops._ops import expand, expand_shape, tile, tile_shape
