@@ -67,7 +67,8 @@ def for_library(name: str) -> type[Backend]:
 
     Notes
     -----
-    Inputs are a list, or a dict by name, of arrays of NumPy or of the library. The
+    A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; without one it is the library's
+    default. Inputs are a list, or a dict by name, of arrays of NumPy or of the library. The
     outputs are arrays of the library if an input was, else NumPy arrays. They share
     no memory with the inputs, the model or each other.
 
@@ -97,13 +98,13 @@ class _LibraryBackend(Backend):
     executor: ClassVar[Executor]
 
     @classmethod
-    def is_compatible(cls, model: Any, device: str = "CPU", **_kwargs: Any) -> bool:
+    def is_compatible(cls, model: Any, device: str | None = None, **_kwargs: Any) -> bool:
         """Whether every node and tensor of a model is supported."""
         try:
             _check_supported(model)
         except UnsupportedError:
             return False
-        return cls.supports_device(device)
+        return device is None or cls.supports_device(device)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -112,10 +113,10 @@ class _LibraryBackend(Backend):
 
     @classmethod
     def prepare(  # type: ignore[override]
-        cls, model: Any, device: str = "CPU", *, max_bytes: int | None = None
+        cls, model: Any, device: str | None = None, *, max_bytes: int | None = None
     ) -> BackendRep:
         """Check a model and read its constants."""
-        cls._check_device(device)
+        device = cls._device(device)
         _check_supported(model)
         onnx.checker.check_model(model)
         graph = model.graph
@@ -126,26 +127,38 @@ class _LibraryBackend(Backend):
             constants={tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer},
             opset=_opset(model),
             executor=cls.executor,
-            device=device.lower(),
+            device=device,
             max_bytes=max_bytes,
         )
+
+    @classmethod
+    def run_model(  # type: ignore[override]
+        cls,
+        model: Any,
+        inputs: Any,
+        device: str | None = None,
+        *,
+        max_bytes: int | None = None,
+    ) -> tuple[Any, ...]:
+        """Prepare a model and run it once."""
+        return tuple(cls.prepare(model, device, max_bytes=max_bytes).run(inputs))
 
     @classmethod
     def run_node(  # type: ignore[override]
         cls,
         node: Any,
         inputs: Any,
-        device: str = "CPU",
-        outputs_info: Any = None,
+        device: str | None = None,
+        outputs_info: Any = None,  # noqa: ARG003 (the interface has it)
         *,
         opset_version: int | None = None,
         max_bytes: int | None = None,
     ) -> tuple[Any, ...]:
         """Run a single node, by the latest opset if none is given."""
-        cls._check_device(device)
+        device = cls._device(device)
         opset = onnx.defs.onnx_opset_version() if opset_version is None else opset_version
         _check_node(node, opset)
-        super().run_node(node, inputs, device, outputs_info, opset_version=opset)  # type: ignore[arg-type]
+        super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
         prepared = _Prepared(
             nodes=[node],
             inputs=dict.fromkeys(node.input),
@@ -153,17 +166,19 @@ class _LibraryBackend(Backend):
             constants={},
             opset=opset,
             executor=cls.executor,
-            device=device.lower(),
+            device=device,
             max_bytes=max_bytes,
         )
         return prepared.run(inputs)
 
     @classmethod
-    def _check_device(cls, device: str) -> None:
-        if not cls.supports_device(device):
-            raise UnsupportedError(
-                f"device is {device!r}; this library has {', '.join(cls.executor.devices())} here"
-            )
+    def _device(cls, device: str | None) -> str | None:
+        """Name a device as the library's executor does; None for the library's default."""
+        if device is None or cls.supports_device(device):
+            return device and device.lower()
+        raise UnsupportedError(
+            f"device is {device!r}; this library has {', '.join(cls.executor.devices())} here"
+        )
 
 
 class _Prepared(BackendRep):
@@ -177,7 +192,7 @@ class _Prepared(BackendRep):
         constants: Mapping[str, Any],
         opset: int,
         executor: Executor,
-        device: str,
+        device: str | None,
         max_bytes: int | None,
     ) -> None:
         self.executor, self.device = executor, device
