@@ -161,9 +161,10 @@ def test_a_desc_is_checked_without_an_array():
         TileOperatorDesc(TensorDesc(data_type, sizes), result, repeats).check(level)
 
     checked()
-    for data_type in ("FLOAT64", "BOOL", "UINT4", "", None):
+    checked("DML_TENSOR_DATA_TYPE_FLOAT32")
+    for data_type in ("FLOAT64", "BOOL", "UINT4", "float32", "", None):
         for level in ("1.0", "4.1", "6.4"):
-            with pytest.raises(tileops.DTypeError, match=f"has dtype {data_type}; .*FLOAT32"):
+            with pytest.raises(tileops.DTypeError, match=f"has dtype '{data_type}'; .*FLOAT32"):
                 checked(data_type, level=level)
     for error, change in (
         (tileops.ShapeError, {"sizes": (0, 2)}),
@@ -182,6 +183,13 @@ def test_a_desc_is_checked_without_an_array():
     ):
         with pytest.raises(error, match=r"^DirectML Tile"):
             checked(**change)
+    with pytest.raises(tileops.DTypeError, match=r"a tensor is tuple \(1, 2\); pass a TensorDesc"):
+        TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
+    with pytest.raises(tileops.ShapeError, match="input sizes is 2, a single count"):
+        checked(sizes=2)
+    same = TensorDesc("INT8", [1, 2]), TensorDesc("INT8", np.array([1, 2]))
+    assert same[0] == same[1] == TensorDesc("INT8", (1, 2))
+    assert len(set(same)) == 1
     wide = (2**31,) * 3
     with pytest.raises(tileops.OutputTooLargeError, match=r"past 2\*\*63-1"):
         checked(sizes=wide, output=wide, repeats=(1, 1, 1))
@@ -246,7 +254,13 @@ def test_inference_refuses_what_is_known_to_be_wrong():
         (tileops.RepeatsTypeError, "int32", lambda: tile((2,), np.array([2], np.int32))),
         (tileops.RepeatsError, "one-dimensional", lambda: tile((2,), 2)),
         (tileops.RepeatsTypeError, "integers", lambda: tile((2,), (2.0,))),
-        (tileops.ShapeError, r"input shape\[0\] is -1", lambda: tile((-1,), (2,))),
+        (tileops.ShapeError, r"Tile-13: axis 0: input shape\[0\] is -1", lambda: tile((-1,), (2,))),
+        (
+            tileops.ShapeError,
+            "Expand-13: .*exceed 9223372036854775807",
+            lambda: expand((2**63,), (1,)),
+        ),
+        (tileops.ShapeError, "input shape is 5, a single", lambda: tile(5, (2,))),
         (tileops.ShapeTypeError, "input shape", lambda: tile((2.5,), (2,))),
         (tileops.ShapeError, "Expand-13: axis 0: .*size 2 .*3", lambda: expand((2, "n"), (3, 1))),
         (tileops.ShapeError, "axis 1: .*size 0 .*2", lambda: expand(("n", 0), (2,))),

@@ -56,9 +56,13 @@ def test_refusals_are_the_package_s_own(evaluator):
         "{ y = Tile (x, r) }"
     )
     x = np.ones((2, 3), np.float32)
-    with pytest.raises(tileops.RepeatsError, match=r"^Tile-13: repeats has 1 entry for rank 2"):
+    with pytest.raises(
+        tileops.RepeatsError, match=r"^node 'y' \(Tile\): Tile-13: repeats has 1 entry"
+    ):
         model.run(None, {"x": x, "r": np.array([2])})
-    with pytest.raises(tileops.RepeatsTypeError, match=r"^Tile-13: repeats has dtype int32"):
+    with pytest.raises(
+        tileops.RepeatsTypeError, match=r"^node 'y' \(Tile\): Tile-13: repeats has dtype"
+    ):
         model.run(None, {"x": x, "r": np.array([2, 2], np.int32)})
 
 
@@ -69,7 +73,7 @@ def test_the_version_is_that_of_the_opset(evaluator):
     )
     feeds = {"x": np.ones(2, "f4"), "t": np.array(2, "f4"), "a": np.array(0, "f4")}
     assert old.run(None, feeds)[0].shape == (4,)
-    with pytest.raises(tileops.RepeatsError, match=r"^Tile-1: tiles is 0\.5"):
+    with pytest.raises(tileops.RepeatsError, match=r"^node 'y' \(Tile\): Tile-1: tiles is 0\.5"):
         old.run(None, {**feeds, "t": np.array(0.5, "f4")})
 
 
@@ -85,3 +89,21 @@ def test_a_subgraph_uses_them_too(evaluator):
     assert model.run(None, {"c": np.array(False), "x": x})[0].shape == (2,)
     with pytest.raises(tileops.RepeatsError, match="Tile-13: repeats has 2 entries for rank 1"):
         model.run(None, {"c": np.array(True), "x": x})
+
+
+@pytest.mark.library("numpy")
+def test_a_node_with_too_few_inputs_is_named():
+    from onnx import helper
+
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Tile", ["x"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", 1, [1])],
+            [helper.make_tensor_value_info("y", 1, [1])],
+        ),
+        opset_imports=[helper.make_opsetid("", 13)],
+    )
+    new_ops = tileops.onnx.reference.ops()
+    with pytest.raises(tileops.UnsupportedError, match=r"node 'y' \(Tile\): Tile of 1 inputs"):
+        ReferenceEvaluator(model, new_ops=new_ops).run(None, {"x": np.ones(1, np.float32)})

@@ -48,21 +48,10 @@ def test_the_model_itself_is_not_changed():
     assert model.SerializeToString() == before
 
 
-def test_initializers_are_constants_and_stay_inputs_of_an_old_model():
+@pytest.mark.parametrize("ir_version", [3, 4])
+def test_initializers_that_a_caller_may_override_are_computed(ir_version):
     model = parse_model(
-        '<ir_version: 3, opset_import: ["": 5]> '
-        "g (float[2, 3] x, float tiles, float axis) => (float[a, b] y) "
-        "<float tiles = {3}, float axis = {0}> { y = Tile (x, tiles, axis) }"
-    )
-    upgraded = upgrade(model)
-    assert kinds(upgraded) == ["Constant", "Tile"]
-    assert [value.name for value in upgraded.graph.input] == ["x", "tiles", "axis"]
-    assert np.array_equal(run(upgraded, x=X), np.tile(X, (3, 1)))
-
-
-def test_initializers_that_a_caller_may_override_are_computed():
-    model = parse_model(
-        '<ir_version: 4, opset_import: ["": 5]> '
+        f'<ir_version: {ir_version}, opset_import: ["": 5]> '
         "g (float[2, 3] x, float tiles, float axis) => (float[a, b] y) "
         "<float tiles = {3}, float axis = {0}> { y = Tile (x, tiles, axis) }"
     )
@@ -109,10 +98,15 @@ def test_a_computed_count_that_is_not_whole_still_fails(tiles):
 @pytest.mark.parametrize(
     "counts, error, text",
     [
-        ({"tiles": 2.5}, tileops.RepeatsError, r"^node 'wall': Tile-1: tiles is 2\.5.*whole"),
-        ({"tiles": -1.0}, tileops.RepeatsError, "^node 'wall': Tile-1: axis 1: tiles is -1"),
-        ({"axis": 2.0}, tileops.ShapeError, "^node 'wall': Tile-1: axis is 2 for rank 2"),
-        ({"axis": 0.5}, tileops.ShapeError, r"^node 'wall': Tile-1: axis is 0\.5.*whole"),
+        (
+            {"tiles": 2.5},
+            tileops.RepeatsError,
+            r"^node 'wall' .Tile.: Tile-1: tiles is 2\.5.*whole",
+        ),
+        ({"tiles": -1.0}, tileops.RepeatsError, "^node 'wall' .Tile.: Tile-1: axis 1: tiles is -1"),
+        ({"axis": 2.0}, tileops.ShapeError, "^node 'wall' .Tile.: Tile-1: axis is 2 for rank 2"),
+        ({"tiles": 1e30}, tileops.RepeatsError, "^node 'wall' .Tile.: Tile-1: .*exceed 92233"),
+        ({"axis": 0.5}, tileops.ShapeError, r"^node 'wall' .Tile.: Tile-1: axis is 0\.5.*whole"),
     ],
 )
 def test_a_constant_that_tile_1_refuses_is_refused_now(counts, error, text):
@@ -221,5 +215,120 @@ def test_external_data_are_not_followed(tmp_path):
     kept.ClearField("raw_data")
     kept.data_location = TensorProto.EXTERNAL
     kept.external_data.add(key="location", value=path.name)
-    with pytest.raises(tileops.UnsupportedError, match="initializer 'w' has its data outside"):
+    with pytest.raises(tileops.UnsupportedError, match="initializer 'w': its data lie outside"):
         upgrade(model)
+
+
+def test_external_constants_are_not_followed(tmp_path, monkeypatch):
+    """Else a model could bring the bytes of any file here into its graph."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret").write_bytes(np.float32(2).tobytes())
+    model = constant()
+    tensor = model.graph.node[0].attribute[0].t
+    tensor.ClearField("float_data")
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="secret")
+    with pytest.raises(tileops.UnsupportedError, match=r"\(Constant\): its data lie outside"):
+        upgrade(model)
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize(
+    "types, error, text",
+    [
+        (("int32", "float", "float"), tileops.DTypeError, "the input has dtype int32"),
+        (("double", "float", "double"), tileops.RepeatsTypeError, "tiles is of float32"),
+        (("float", "float", "int32"), tileops.RepeatsTypeError, "axis is of int32"),
+    ],
+)
+def test_types_that_tile_1_refuses_are_refused(types, error, text, is_constant):
+    data, tiles, axis = types
+    inputs, nodes = f"{data}[2] x, {tiles} tiles, {axis} axis", ""
+    if is_constant:
+        inputs = f"{data}[2] x"
+        nodes = (
+            f"tiles = Constant <value = {tiles} {{2}}> () axis = Constant <value = {axis} {{0}}> ()"
+        )
+    model = parse_model(
+        f'<ir_version: 3, opset_import: ["": 5]> g ({inputs}) => ({data}[n] y) '
+        f"{{ {nodes} y = Tile (x, tiles, axis) }}"
+    )
+    with pytest.raises(error, match=rf"^node 'y' \(Tile\): Tile-1: {text}"):
+        upgrade(model)
+
+
+def test_names_of_unused_inputs_are_taken():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> '
+        "g (float[2] x, float y_Constant_0) => (float[n] y) {"
+        "  t = Constant <value = float {2.0}> ()  a = Constant <value = float {0.0}> ()"
+        "  y = Tile (x, t, a) }"
+    )
+    assert run(upgrade(model), x=X[0, :2], y_Constant_0=np.float32(0)).shape == (4,)
+
+
+def test_branches_may_give_one_name_to_different_constants():
+    branch = (
+        "{name} = {name} () => (float[d, e] r_{name}) {{"
+        "  two = Constant <value = float {{{value}}}> ()  r_{name} = Tile (x, two, zero) }}"
+    )
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 1]> g (bool c, float[2, 3] x) => (float[a, b] y) {'
+        "  zero = Constant <value = float {0.0}> ()"
+        f"  y = If (c) <{branch.format(name='then_branch', value=2.0)},"
+        f"              {branch.format(name='else_branch', value=3.0)}> }}"
+    )
+    upgraded = upgrade(model)
+    for condition, repeats in ((True, 2), (False, 3)):
+        y = run(upgraded, c=np.array(condition), x=X)
+        assert np.array_equal(y, np.tile(X, (repeats, 1)))
+
+
+def test_unused_initializers_go_where_they_are_no_inputs():
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> g (float[2] x) => (float[n] y) '
+        "<float t = {2}, float a = {0}> { y = Tile (x, t, a) }"
+    )
+    del model.graph.input[1:]
+    upgraded = upgrade(model)
+    assert kinds(upgraded) == ["Constant", "Tile"]
+    assert not upgraded.graph.initializer
+
+
+def test_loop_bodies_of_one_name_keep_their_own_types():
+    """The bodies' value `v` has rank 2 in the one and rank 1 in the other."""
+    body = (
+        "Loop (m, c, t) < body = b (int64 i, bool c_in, float k_in) "
+        "=> (bool c_out, float k_out, {kind} s) {{"
+        "  c_out = Identity (c_in)  k_out = Identity (k_in)"
+        "  v = Identity ({data})  s = Tile (v, t, a) }} >"
+    )
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> '
+        "g (int64 m, bool c, float[1, 2] x, float[2] w) => (float[k, d, e] y, float[l, f] z) {"
+        "  t = Constant <value = float {2.0}> ()  a = Constant <value = float {0.0}> ()"
+        f"  k1, y = {body.format(kind='float[o, p]', data='x')}"
+        f"  k2, z = {body.format(kind='float[q]', data='w')} }}"
+    )
+    upgraded = upgrade(model)
+    new_ops = tileops.onnx.reference.ops()
+    feeds = {"m": np.array(2), "c": np.array(True), "x": X[:1, :2], "w": X[0, :2]}
+    y, z = ReferenceEvaluator(upgraded, new_ops=new_ops).run(None, feeds)
+    assert y.ravel().tolist() == X[0, :2].tolist() * 4
+    assert z.ravel().tolist() == X[0, :2].tolist() * 4
+
+
+def test_functions_with_a_tile_1_are_refused():
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 5, "f": 1]> '
+        "g (float[2] x, float t, float a) => (float[n] y) { y = f.wall (x, t, a) }"
+        '<domain: "f", opset_import: ["": 5]> wall (x, t, a) => (y) { y = Tile (x, t, a) }'
+    )
+    with pytest.raises(tileops.UnsupportedError, match="the function 'wall' has a Tile-1; inline"):
+        upgrade(model)
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(tileops.DTypeError, match="the model is NoneType; pass an onnx"):
+        upgrade(None)

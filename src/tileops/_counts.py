@@ -21,7 +21,7 @@ def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
         return tuple(_read_one(argument, f"[{i}]", count) for i, count in enumerate(value))
     if _is_array(value):
         return _read_array(argument, "", value)
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+    if is_sequence(value):
         return read_counts(argument, tuple(value))
     count = _read_one(argument, "", value)
     if argument.is_vector:
@@ -30,6 +30,13 @@ def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
             f"{argument.operator} takes a one-dimensional {argument.name}; pass ({show(count)},)"
         )
     return (count,)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether a value is a sequence of things, not of characters or bytes."""
+    return isinstance(value, Sequence) and not isinstance(
+        value, str | bytes | bytearray | memoryview
+    )
 
 
 def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
@@ -43,6 +50,8 @@ def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
         value = _read_element(argument, value, dtypes)
     if type(value) is int or execute.is_symbolic(value):
         return value  # type: ignore[no-any-return]
+    if not isinstance(value, bool | float) and hasattr(type(value), "__index__"):
+        return index(value)
     if type(value) is not float:
         raise argument.type_error(
             f"{argument.operator}: {argument.name} is {type(value).__name__} {value!r}; it must be "
@@ -51,7 +60,7 @@ def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
     if not value.is_integer():
         raise argument.error(
             f"{argument.operator}: {argument.name} is {value}; it must be a whole number, though "
-            f"its type is float; round it first"
+            f"its type may be float; pass one"
         )
     return int(value)
 
@@ -74,7 +83,10 @@ def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> An
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)
+    try:
+        return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)
+    except RuntimeError:  # a nested tensor of PyTorch has no shape
+        return False
 
 
 def _read_one(argument: Argument, where: str, count: Any) -> int:
@@ -124,7 +136,9 @@ def _values(argument: Argument, where: str, executor: Executor, array: Any) -> l
 
 
 def _not_an_integer(argument: Argument, where: str, found: str) -> Exception:
+    ways = "a sequence of int" if argument.is_vector else "int, a sequence of int"
+    array = "an integer array" if argument.dtype is None else f"an array of {argument.dtype}"
     return argument.type_error(
         f"{argument.operator}: {argument.name}{where} is {found}; counts must be integers "
-        f"(no bool, no float, whole or not); pass int, a sequence of int or an integer array"
+        f"(no bool, no float, whole or not); pass {ways} or {array}"
     )

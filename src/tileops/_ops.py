@@ -3,8 +3,7 @@
 from typing import Any
 
 from tileops._counts import read_counts
-from tileops._plan import make_plan
-from tileops._rules import EXPAND, TILE, Operator, check_counts, check_size, input_shape
+from tileops._rules import EXPAND, TILE, Operator, check_counts, result_shape, shape_argument
 from tileops._run import run
 
 
@@ -251,11 +250,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
 
 
 def _shape(operator: Operator, shape: Any, counts: Any) -> tuple[int, ...]:
-    described = input_shape(f"{operator.name}_shape")
+    described = shape_argument(f"{operator.name}_shape")
     shape = read_counts(described, shape)
     check_counts(described, shape)
-    counts = read_counts(operator.argument, counts)
-    source, repeats = operator.align(operator.argument, shape, counts)
-    result = make_plan(len(shape), source, repeats).shape
-    check_size(operator.argument, result, 1, None)
-    return result
+    return result_shape(operator, shape, read_counts(operator.argument, counts))

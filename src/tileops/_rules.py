@@ -6,7 +6,7 @@ know whether two sizes are equal: the library then decides, or fixes its value.
 """
 
 from collections.abc import Callable, Mapping
-from math import inf
+from math import inf, prod
 from typing import NamedTuple
 
 from tileops.errors import (
@@ -55,6 +55,8 @@ class Operator(NamedTuple):
     """How shape and counts become a shape and the repeats of each of its axes."""
     dtypes: Mapping[str, str] | None = None
     """The input's dtypes, with the specification's names for them; None for every dtype."""
+    general: str = "tileops.tile"
+    """The operator of this package with the fewest limits."""
 
     @property
     def name(self) -> str:
@@ -62,7 +64,7 @@ class Operator(NamedTuple):
         return self.argument.operator
 
 
-def input_shape(operator: str) -> Argument:
+def shape_argument(operator: str) -> Argument:
     """Describe the shape of the operator's input, where a caller gives it."""
     return Argument(operator, "input shape", ShapeError, ShapeTypeError, "0 is an empty axis")
 
@@ -86,17 +88,25 @@ def show(counts: int | tuple[int, ...]) -> str:
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
     """Refuse counts out of range; `rank` is that of the array they are aligned with."""
     for i, count in enumerate(counts):
-        if not known(count) or argument.least <= count <= argument.greatest:
-            continue
         axis = i + max(rank - len(counts), 0)
-        rule = "be negative" if argument.least == 0 else f"be less than {argument.least}"
-        remedy = argument.remedy
-        if count > argument.greatest:
-            rule, remedy = f"exceed {argument.greatest}", "use a smaller one"
-        raise argument.error(
-            f"{argument.operator}: axis {axis}: {argument.name}[{i}] is {show(count)} "
-            f"({argument.name}={show(counts)}); no count may {rule}; {remedy}"
-        )
+        check_count(argument, axis, count, f"[{i}]", f" ({argument.name}={show(counts)})")
+
+
+def check_count(
+    argument: Argument, axis: int, count: int, where: str = "", given: str = ""
+) -> None:
+    """Refuse one count out of range."""
+    if not known(count) or argument.least <= count <= argument.greatest:
+        return
+    rule = "be negative" if argument.least == 0 else f"be less than {argument.least}"
+    remedy = argument.remedy
+    if count > argument.greatest:
+        rule, remedy = f"exceed {argument.greatest}", "use a smaller one"
+    noun = "size" if issubclass(argument.error, ShapeError) else "count"
+    raise argument.error(
+        f"{argument.operator}: axis {axis}: {argument.name}{where} is {show(count)}{given}; "
+        f"no {noun} may {rule}; {remedy}"
+    )
 
 
 def check_dtype(operator: Operator, dtype: str) -> None:
@@ -104,8 +114,8 @@ def check_dtype(operator: Operator, dtype: str) -> None:
     if operator.dtypes is not None and dtype not in operator.dtypes:
         raise DTypeError(
             f"{operator.name}: the input has dtype {dtype}; {operator.name} takes "
-            f"{', '.join(operator.dtypes.values())}; convert it, or use tileops.tile and "
-            f"tileops.expand, which take every dtype"
+            f"{', '.join(operator.dtypes.values())}; convert it, or use {operator.general}, "
+            f"which takes every dtype"
         )
 
 
@@ -179,18 +189,14 @@ def tile_along(
     tiles, axis = counts
     rank = len(shape)
     if not -rank <= axis < rank:
-        axes = f"axes go from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
+        axes = f"pass one from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
         raise ShapeError(
             f"{argument.operator}: axis is {show(axis)} for rank {rank} "
             f"(input shape {show(shape)}); {axes}"
         )
+    check_count(argument, axis % rank, tiles)
     repeats = [1] * rank
     repeats[axis] = tiles
-    if known(tiles) and tiles < 0:
-        raise argument.error(
-            f"{argument.operator}: axis {axis % rank}: {argument.name} is {show(tiles)}; no count "
-            f"may be negative; {argument.remedy}"
-        )
     return shape, tuple(repeats)
 
 
@@ -204,24 +210,35 @@ EXPAND = Operator(
 )
 
 
-def check_size(
-    argument: Argument, shape: tuple[int, ...], itemsize: int, max_bytes: int | None
-) -> None:
-    """Refuse a result that exceeds the caller's limit, or what any library can address.
+def result_shape(
+    operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int = 1
+) -> tuple[int, ...]:
+    """Give the shape of the result for an input of some shape, or refuse."""
+    source, repeats = operator.align(operator.argument, shape, counts)
+    result = tuple(n * r for n, r in zip(source, repeats, strict=True))
+    check_size(operator.argument, result, itemsize)
+    return result
 
-    Zero sizes are left out of the product for the second: libraries multiply
-    the others all the same, and JAX ends the process when that overflows.
+
+def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> None:
+    """Refuse a result that is larger than any library can address.
+
+    Zero sizes are left out of the product: libraries multiply the others all the
+    same, and JAX ends the process when that overflows.
     """
-    extent = 1
-    for size in shape:
-        if known(size) and size:
-            extent *= size
+    extent = _extent(shape)
     if extent * max(itemsize, 1) > LIMIT:
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {show(shape)} is larger than any array: "
             f"its sizes, zeros left out, multiply to {show(extent)} elements of {itemsize} bytes, "
-            f"past 2**63-1; use smaller {argument.name}"
+            f"past 2**63-1; use smaller {argument.name} or a smaller input"
         )
+
+
+def check_limit(
+    argument: Argument, shape: tuple[int, ...], itemsize: int, max_bytes: int | None
+) -> None:
+    """Refuse a result that takes more bytes than the caller allows."""
     if max_bytes is None:
         return
     if not all(known(size) for size in shape):
@@ -229,9 +246,13 @@ def check_size(
             f"{argument.operator}: the result's shape {shape} is not known while tracing, so "
             f"max_bytes={max_bytes} cannot be kept; leave max_bytes away here"
         )
-    nbytes = 0 if 0 in shape else extent * itemsize
+    nbytes = 0 if 0 in shape else _extent(shape) * itemsize
     if nbytes > max_bytes:
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {shape} takes {nbytes} bytes, more than "
             f"max_bytes={max_bytes}; use smaller {argument.name} or raise max_bytes"
         )
+
+
+def _extent(shape: tuple[int, ...]) -> int:
+    return prod(size for size in shape if known(size) and size)

@@ -5,7 +5,7 @@ from typing import Any
 from tileops import execute
 from tileops._counts import read_counts
 from tileops._plan import Plan
-from tileops._rules import Operator, check_dtype, check_size, known
+from tileops._rules import Operator, check_dtype, check_limit, check_size, known
 from tileops.errors import DTypeError, OutputError
 
 
@@ -20,7 +20,7 @@ def run(
     """Apply an operator, or refuse before anything is allocated or written."""
     name, argument = operator.name, operator.argument
     executor = execute.executor_of(name, x)
-    _check_options(name, copy, out, max_bytes)
+    check_options(name, copy, out, max_bytes)
     shape = executor.shape(name, x)
     if operator.dtypes is not None:
         check_dtype(operator, executor.dtype(x))
@@ -28,21 +28,22 @@ def run(
     how = executor.plan(len(shape), source, repeats)
     executor.check(name, x, how)
     itemsize = executor.itemsize(x)
-    check_size(argument, how.shape, itemsize, None)
+    check_size(argument, how.shape, itemsize)
     if out is None and copy is not True:
         result = executor.view(x, how)
         if result is not None:
             return result
         if copy is False:
-            raise OutputError(_no_view(name, executor.name(x), how))
-    check_size(argument, how.shape, itemsize, max_bytes)
+            raise OutputError(_no_view(name, executor.library, how))
+    check_limit(argument, how.shape, itemsize, max_bytes)
     if out is None:
         return executor.copy(x, how)
     executor.write(name, x, how, out)
     return out
 
 
-def _check_options(operator: str, copy: Any, out: Any, max_bytes: Any) -> None:
+def check_options(operator: str, copy: Any = True, out: Any = None, max_bytes: Any = None) -> None:
+    """Refuse options that are not of their type, or that exclude each other."""
     if copy is not None and not isinstance(copy, bool):
         raise DTypeError(
             f"{operator}: copy is {copy!r}; it must be True (own memory), False (a view or an "

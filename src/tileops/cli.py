@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tileops
 from tileops import execute
-from tileops._rules import EXPAND, TILE, Argument, check_size
+from tileops._rules import EXPAND, TILE, Argument, check_limit
 from tileops.execute.array_api import Executor
 
 try:
@@ -144,7 +144,7 @@ def _apply(
         raise CommandError(f"--{argument.name} needs a whole number for each axis, such as 4 6 1")
     x = _files.read(src)
     shape = shape_of(x.shape, counts)
-    check_size(argument, shape, x.itemsize, max_bytes)
+    check_limit(argument, shape, x.itemsize, max_bytes)
 
     executor, there = _carry(library, x, device)
 

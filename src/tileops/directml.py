@@ -1,7 +1,7 @@
 """DirectML Tile: the rules of DML_TILE_OPERATOR_DESC at each feature level."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -15,8 +15,8 @@ from tileops._rules import (
     Operator,
     check_counts,
     check_dtype,
-    check_size,
     known,
+    result_shape,
     show,
     tile_repeats_unpadded,
 )
@@ -60,7 +60,7 @@ class TensorDesc:
     Attributes
     ----------
     data_type : str
-        DirectML's name without its prefix, such as "FLOAT32".
+        DirectML's name, with its prefix DML_TENSOR_DATA_TYPE or without, such as "FLOAT32".
     sizes : sequence of int
         The elements of each dimension.
 
@@ -81,6 +81,10 @@ class TensorDesc:
 
     data_type: str
     sizes: Sequence[int]
+
+    def __post_init__(self) -> None:
+        """Keep the sizes in a tuple, so that equal descriptions are equal."""
+        object.__setattr__(self, "sizes", _tuple(self.sizes))
 
     @property
     def dimension_count(self) -> int:
@@ -126,6 +130,10 @@ class TileOperatorDesc:
     output_tensor: TensorDesc
     repeats: Sequence[int]
 
+    def __post_init__(self) -> None:
+        """Keep the repeats in a tuple, so that equal descriptions are equal."""
+        object.__setattr__(self, "repeats", _tuple(self.repeats))
+
     @property
     def repeats_count(self) -> int:
         """The number of repeats."""
@@ -137,8 +145,8 @@ class TileOperatorDesc:
         Parameters
         ----------
         feature_level : str, default "4.1"
-            From "1.0" to "6.4". A level that did not change the operator has the rules
-            of the one below.
+            From "1.0" to "6.4". The operator changed at 2.1, 3.1 and 4.1; a level between
+            or after has the rules of the one below.
 
         Raises
         ------
@@ -157,13 +165,17 @@ class TileOperatorDesc:
             If there is no such feature level.
         """
         operator = _operator(feature_level)
+        for tensor in (self.input_tensor, self.output_tensor):
+            if not isinstance(tensor, TensorDesc):
+                raise DTypeError(
+                    f"{operator.name}: a tensor is {type(tensor).__name__} {tensor!r}; pass a "
+                    f"TensorDesc"
+                )
         dtype = _dtype(self.input_tensor)
         check_dtype(operator, dtype)
         sizes = read_counts(_sizes(operator.name, "input"), self.input_tensor.sizes)
         repeats = read_counts(operator.argument, self.repeats)
-        sizes, repeats = operator.align(operator.argument, sizes, repeats)
-        expected = tuple(n * r for n, r in zip(sizes, repeats, strict=True))
-        check_size(operator.argument, expected, np.dtype(dtype).itemsize, None)
+        expected = result_shape(operator, sizes, repeats, np.dtype(dtype).itemsize)
         if _dtype(self.output_tensor) != dtype:
             raise DTypeError(
                 f"{operator.name}: the output has data type {self.output_tensor.data_type} and "
@@ -190,8 +202,8 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
     repeats : sequence of int, or array of any int dtype, rank 1
         How often each dimension is repeated: one count for each, at least 1.
     feature_level : str, default "4.1"
-        From "1.0" to "6.4". A level that did not change the operator has the rules of
-        the one below.
+        From "1.0" to "6.4". The operator changed at 2.1, 3.1 and 4.1; a level between or
+        after has the rules of the one below.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `input`, that shares no element with it.
@@ -247,15 +259,20 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
     return run(_operator(feature_level), input, repeats, out=out)
 
 
+def _operator(feature_level: Any) -> Operator:
+    """Give the rules of a feature level, or refuse what is none."""
+    return _operator_at(feature_level if isinstance(feature_level, str) else repr(feature_level))
+
+
 @lru_cache(maxsize=32)
-def _operator(feature_level: str) -> Operator:
-    """Give the rules of a feature level: those of the last one that changed the operator."""
-    number = re.fullmatch(r"(\d+)\.(\d+)", str(feature_level))
+def _operator_at(feature_level: str) -> Operator:
+    """Give the rules of the last feature level that changed the operator."""
+    number = re.fullmatch(r"([0-9])\.([0-9])", feature_level)
     level = tuple(map(int, number.groups())) if number else (0, 0)
     if not min(_LEVELS) <= level <= _LATEST:
         raise UnsupportedError(
-            f"DirectML Tile: feature_level is {feature_level!r}; feature levels go from '1.0' to "
-            f"'{_LATEST[0]}.{_LATEST[1]}'"
+            f"DirectML Tile: feature_level is {feature_level[:20]!r}; feature levels go from "
+            f"'1.0' to '{_LATEST[0]}.{_LATEST[1]}'"
         )
     counts, dtypes = _LEVELS[max(since for since in _LEVELS if since <= level)]
     argument = TILE.argument._replace(
@@ -289,13 +306,17 @@ def _align(
     return sizes, repeats
 
 
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
 def _sizes(operator: str, tensor: str) -> Argument:
     return Argument(
         operator,
         f"{tensor} sizes",
         ShapeError,
         ShapeTypeError,
-        "DirectML has no empty tensors",
+        "DirectML has no empty tensors; leave the operator out",
         least=1,
         greatest=_UINT_MAX,
         is_vector=True,
@@ -303,6 +324,7 @@ def _sizes(operator: str, tensor: str) -> Argument:
 
 
 def _dtype(tensor: TensorDesc) -> str:
-    """Name a data type as arrays do; one that the operator never takes keeps its own name."""
+    """Name a data type as arrays do; one that the operator never takes as it was given."""
     names = {data_type: name for name, data_type in _DTYPES_4_1.items()}
-    return names.get(str(tensor.data_type), str(tensor.data_type))
+    given = str(tensor.data_type)
+    return names.get(given.removeprefix("DML_TENSOR_DATA_TYPE_"), repr(given))

@@ -18,19 +18,19 @@ from tileops.errors import DTypeError, ShapeError
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it."""
 
+    library = ""
+    """The library's name."""
+
     def __init__(self, namespace: Any = None) -> None:
         """Take the namespace where arrays are made, for libraries without a module here."""
-        self._namespace = namespace
+        if namespace is not None:
+            self._namespace, self.library = namespace, namespace.__name__
 
     how_to_be_static = "pass int or a sequence of int"
     """What to pass as counts instead of an array whose values are not known now."""
 
     max_rank: int | None = 64
     """The most axes of an array; NumPy's limit, where most others lie on it."""
-
-    def name(self, x: Any) -> str:
-        """Name the library of an array."""
-        return type(x).__module__.partition(".")[0]
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
@@ -66,7 +66,7 @@ class Executor:
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
                 f"{operator}: the result of shape {show(plan.shape)} needs {rank} axes on the "
-                f"way, and {self.name(x)} arrays have {self.max_rank} at most; merge axes first"
+                f"way, and {self.library} arrays have {self.max_rank} at most; merge axes first"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:
@@ -93,7 +93,7 @@ class Executor:
         writes at all: this refuses every `out`.
         """
         raise DTypeError(
-            f"{operator}: out= is not possible for {self.name(x)} arrays, which are not written "
+            f"{operator}: out= is not possible for {self.library} arrays, which are not written "
             f"in place; use the returned array"
         )
 
@@ -117,7 +117,7 @@ class Executor:
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array into the library, onto a device by name."""
         if device not in {None, "cpu"}:
-            raise ValueError(f"{self._namespace.__name__} is used on the CPU only here")
+            raise ValueError(f"{self.library} is used on the CPU only here")
         return self._namespace.asarray(array, copy=True)
 
     def to_numpy(self, x: Any) -> Any:
@@ -129,5 +129,5 @@ class Executor:
         return ["cpu"]
 
     def has_device(self, name: str) -> bool:
-        """Whether `from_numpy` takes a device, with its number or without."""
+        """Whether there is a device of a name as `devices` gives it, or of its kind alone."""
         return any(name in {found, found.partition(":")[0]} for found in self.devices())

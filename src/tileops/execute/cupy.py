@@ -14,6 +14,8 @@ from tileops.execute.array_api import Executor
 class CuPy(Executor):
     """Copies through a broadcast view, one pass over the result."""
 
+    library = "cupy"
+
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)

@@ -19,6 +19,8 @@ _MOST_CHUNKS = 2**20
 class Dask(Executor):
     """Names chunks again, and repeats axes of one chunk inside of it."""
 
+    library = "dask"
+
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a size that depends on data is not known before it is computed."""
         for axis, size in enumerate(x.shape):

@@ -18,11 +18,9 @@ _Symbol = type(jax.export.symbolic_shape("n")[0])
 class Jax(Executor):
     """Its own primitives; arrays never change, so there is no view and no `out`."""
 
-    max_rank = None
+    library = "jax"
 
-    def name(self, x: Any) -> str:
-        """Name the library, whose classes live in another package."""
-        return "jax"
+    max_rank = None
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""

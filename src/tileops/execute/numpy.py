@@ -17,6 +17,8 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 class NumPy(Executor):
     """Copies through a broadcast view, one pass over the result."""
 
+    library = "numpy"
+
     def dtype(self, x: Any) -> str:
         """Name the dtype; text is "string", as are objects if each is a str."""
         kind = x.dtype.kind

@@ -28,6 +28,8 @@ _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 class Torch(Executor):
     """Repeats by the library's own operation, which records the gradient."""
 
+    library = "torch"
+
     max_rank = None
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:

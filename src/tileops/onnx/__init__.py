@@ -22,12 +22,24 @@ __all__ = [
     "tile_13",
 ]
 
+_NEED_ONNX = ("backend", "reference", "upgrade")
+
 tile = tile_13
 expand = expand_13
 
 
 def __getattr__(name: str) -> Any:
     """Import a module that needs ``onnx`` when it is first asked for."""
-    if name in {"backend", "reference", "upgrade"}:
+    if name not in _NEED_ONNX:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        raise ImportError(f"{__name__}.{name} needs the package onnx; install it") from error
+
+
+def __dir__() -> list[str]:
+    """List the modules that need ``onnx``, too."""
+    return [*__all__, *_NEED_ONNX]

@@ -1,14 +1,22 @@
 """Shape inference as ONNX does it: sizes may be numbers, symbols or unknown.
 
-It gives what ``onnx.shape_inference`` gives, no more precise and no less, so that
-a compiler may use either. No arrays but integer arrays of counts, and no ONNX.
+For a model that is right it gives what ``onnx.shape_inference`` gives, no more
+precise and no less, so that a compiler may use either. It needs no ONNX.
 """
 
 from typing import Any
 
-from tileops._counts import read_counts
-from tileops._rules import LIMIT, Argument, align, check_counts, known, no_broadcast
-from tileops._rules import input_shape as input_shape_of
+from tileops._counts import is_sequence, read_counts
+from tileops._rules import (
+    LIMIT,
+    Argument,
+    align,
+    check_counts,
+    known,
+    no_broadcast,
+    shape_argument,
+    show,
+)
 from tileops.errors import OutputTooLargeError
 from tileops.onnx._schemas import EXPAND_13, TILE_13
 
@@ -39,8 +47,8 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[Dim, ...] | None:
     Raises
     ------
     RepeatsError
-        If all counts are known, and they are not one for each axis or one is negative;
-        if `repeats` is no sequence of counts.
+        If the rank and all counts are known, and there is not one for each axis, or one
+        is negative; if `repeats` is no sequence of counts.
     ShapeError
         If a size is negative, or `input_shape` is no shape.
     OutputTooLargeError
@@ -63,7 +71,7 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[Dim, ...] | None:
     (None, None)
     """
     argument = TILE_13.argument
-    sizes = _read_sizes(input_shape)
+    sizes = _read_sizes(argument, input_shape)
     counts = _read_dims(argument, repeats)
     if sizes is None:
         return None
@@ -99,8 +107,8 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     Raises
     ------
     ShapeError
-        If two known sizes differ and neither is 1, if one is negative, or if an
-        argument is no shape.
+        If both ranks are known, and two known sizes differ and neither is 1 or one is
+        negative; if an argument is no shape.
 
     See Also
     --------
@@ -122,7 +130,7 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     ('batch', 'width', 3)
     """
     argument = EXPAND_13.argument
-    sizes = _read_sizes(input_shape)
+    sizes = _read_sizes(argument, input_shape)
     wanted = _read_dims(argument, shape)
     if sizes is None or wanted is None:
         return None
@@ -135,8 +143,8 @@ def _multiply(axis: int, size: int, count: int) -> int:
     product = size * count
     if product > LIMIT:
         raise OutputTooLargeError(
-            f"{TILE_13.name}: axis {axis}: size {size} repeated {count} times is past 2**63-1; "
-            f"use smaller repeats"
+            f"{TILE_13.name}: axis {axis}: size {show(size)} repeated {show(count)} times is past "
+            f"2**63-1; use smaller repeats"
         )
     return product
 
@@ -152,8 +160,8 @@ def _broadcast(axis: int, n: Any, m: Any, wanted: Any) -> Dim:
     return n if m in {1, n} else None
 
 
-def _read_sizes(value: Any) -> Any:
-    argument = input_shape_of("shape inference")
+def _read_sizes(counts: Argument, value: Any) -> Any:
+    argument = shape_argument(counts.operator)._replace(is_vector=True, greatest=LIMIT)
     sizes = _read_dims(argument, value)
     if sizes is not None:
         check_counts(argument, sizes)
@@ -162,8 +170,10 @@ def _read_sizes(value: Any) -> Any:
 
 def _read_dims(argument: Argument, value: Any) -> Any:
     """Read counts that may be symbols or unknown; an empty symbol is unknown, as in ONNX."""
-    if value is None or not isinstance(value, tuple | list):
-        return None if value is None else read_counts(argument, value)
+    if value is None:
+        return None
+    if not is_sequence(value):
+        return read_counts(argument, value)
     numbers = read_counts(argument, [1 if _is_unknown(dim) else dim for dim in value])
     pairs = zip(value, numbers, strict=True)
     return tuple((dim or None) if _is_unknown(dim) else number for dim, number in pairs)

@@ -1,69 +1,175 @@
-"""A Tile or Expand node of a model: its version's rules, on arrays carried into a library."""
+"""Running a node of a model: Tile and Expand on a library, what feeds them on NumPy."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from tileops import execute
-from tileops.errors import DTypeError, UnsupportedError
+from tileops.errors import (
+    DTypeError,
+    OutputTooLargeError,
+    ShapeError,
+    TileOpsError,
+    UnsupportedError,
+)
 from tileops.execute.array_api import Executor
+from tileops.onnx._models import DEFAULT_DOMAIN, check_attributes, name_of, read_tensor
 from tileops.onnx._operators import apply
-from tileops.onnx._schemas import VERSIONS, in_opset
+from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset
+
+_FEEDING = ("Constant", "Identity", "Shape", "Concat")
+"""Nodes that feed counts to Tile and Expand. They run on NumPy, where counts are read."""
 
 
-def library(name: str) -> Executor:
-    """Give the executor of a library; UnsupportedError if it is neither known nor a standard one.
-
-    Importing it is what the caller asks for by its name.
-    """
-    executor = execute.library(name)
-    if name not in execute.LIBRARIES and not _makes_arrays(executor):
+def executor_for(library: str) -> Executor:
+    """Give the executor of a library, which this imports; UnsupportedError if there is none."""
+    try:
+        executor = execute.library(library)
+        if library not in execute.LIBRARIES:
+            _check_makes_arrays(executor)
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
         raise UnsupportedError(
-            f"the library is {name!r}; pass one of {', '.join(map(repr, execute.LIBRARIES))}, or "
-            f"the name of a library of the Array API standard, such as 'array_api_strict'"
-        )
+            f"the library {library!r} is not here ({error}); install it, or pass another of "
+            f"{', '.join(map(repr, execute.LIBRARIES))}, or the name of a library of the Array "
+            f"API standard, such as 'array_api_strict'"
+        ) from error
     return executor
 
 
-def _makes_arrays(executor: Executor) -> bool:
-    try:
-        return execute.find(executor.from_numpy(np.zeros(1), None)) is executor
-    except (AttributeError, TypeError, ValueError):
-        return False
+def _check_makes_arrays(executor: Executor) -> None:
+    made = executor.from_numpy(np.zeros(1), None)
+    if execute.find(made) is not executor:
+        raise TypeError(f"its asarray makes a {type(made).__name__}, which is not its own")
+
+
+def check_node(node: Any, opset: int) -> None:
+    """Refuse a node that is not run here."""
+    supported = (*VERSIONS, *_FEEDING)
+    if node.domain not in DEFAULT_DOMAIN or node.op_type not in supported:
+        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        raise UnsupportedError(
+            f"{name_of(node)}: {operator} in opset {opset} is not run here; this backend runs "
+            f"{', '.join(supported)}; tileops.onnx.reference runs whole models"
+        )
+    if node.op_type in VERSIONS and in_opset(node.op_type, opset) is None:
+        raise UnsupportedError(
+            f"{name_of(node)}: {node.op_type} in opset {opset}: its first version is "
+            f"{min(VERSIONS[node.op_type])}; import a newer opset"
+        )
+    if "" in node.input or len(node.output) != 1:
+        raise UnsupportedError(f"{name_of(node)}: an input is left out, or it has not one output")
+    if node.op_type == "Constant" and len(node.attribute) != 1:
+        raise UnsupportedError(f"{name_of(node)}: it has not one value")
+    check_attributes(node)
 
 
 def run_node(
-    op_type: str,
+    node: Any,
     opset: int,
     inputs: list[Any],
     executor: Executor,
     device: str | None = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Run a Tile or Expand on a library's array; counts may stay where they are."""
-    operator = in_opset(op_type, opset)
-    if operator is None:
-        raise UnsupportedError(
-            f"{op_type} in opset {opset}: its first version is {min(VERSIONS[op_type])}; import "
-            f"a newer opset"
-        )
-    data, *counts = inputs
-    return apply(operator, carry(data, executor, device), *counts, max_bytes=max_bytes)
+    """Run a node that `check_node` passes; an error names it."""
+    try:
+        match node.op_type:
+            case "Constant":
+                return _constant(node)
+            case "Identity":
+                return inputs[0]
+            case "Shape":
+                return _shape(node, inputs[0])
+            case "Concat":
+                return _concat(node, inputs, max_bytes)
+            case _:
+                operator: Any = in_opset(node.op_type, opset)
+                if operator is None or len(inputs) != (3 if operator is TILE_1 else 2):
+                    raise UnsupportedError(
+                        f"{node.op_type} of {len(inputs)} inputs is no operator of opset {opset}"
+                    )
+                data, *counts = inputs
+                data = to_library(operator.name, data, executor, device)
+                return apply(operator, data, *counts, max_bytes=max_bytes)
+    except TileOpsError as error:
+        raise type(error)(f"{name_of(node)}: {error}") from error
 
 
-def carry(value: Any, executor: Executor, device: str | None) -> Any:
+def to_library(owner: str, value: Any, executor: Executor, device: str | None) -> Any:
     """Copy a NumPy array into a library; an array of the library stays as it is."""
-    if execute.find(value) is executor:
+    found = execute.executor_of(owner, value)
+    if found is executor:
         return value
     try:
         return executor.from_numpy(value, device)
     except Exception as error:
         raise DTypeError(
-            f"the library cannot hold {value.dtype} on device {device or 'default'}: {error}"
+            f"{owner}: {executor.library} cannot hold {found.dtype(value)} on its "
+            f"{'default device' if device is None else f'device {device}'}: {error}"
         ) from error
 
 
-def to_host(value: Any) -> Any:
-    """Give an array's values as a NumPy array."""
-    executor = execute.find(value)
-    return value if executor is None else executor.to_numpy(value)
+def to_host(owner: str, value: Any) -> Any:
+    """Give an array's values as a NumPy array, one that may be written to."""
+    executor = execute.executor_of(owner, value)
+    try:
+        host = executor.to_numpy(value)
+    except Exception as error:
+        raise DTypeError(f"{owner}: {executor.library} cannot give its values: {error}") from error
+    return host if host is value or host.flags.writeable else host.copy()
+
+
+def _constant(node: Any) -> Any:
+    (attribute,) = node.attribute
+    value = helper.get_attribute_value(attribute)
+    match attribute.name:
+        case "value":
+            return read_tensor("value", value)
+        case "value_int" | "value_ints":
+            return np.array(value, np.int64)
+        case "value_float" | "value_floats":
+            return np.array(value, np.float32)
+        case _:  # value_string, value_strings
+            return np.array(_text(value), object)
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_text, value))
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise UnsupportedError(f"its value is no text: {error}") from error
+
+
+def _shape(node: Any, value: Any) -> Any:
+    ends = {attribute.name: attribute.i for attribute in node.attribute}
+    shape = execute.executor_of("Shape", value).shape("Shape", value)
+    return np.array(shape[ends.get("start") : ends.get("end")], np.int64)
+
+
+def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
+    executors = [execute.executor_of("Concat", value) for value in inputs]
+    pairs = list(zip(executors, inputs, strict=True))
+    dtypes = sorted({executor.dtype(value) for executor, value in pairs})
+    if len(dtypes) > 1:
+        raise DTypeError(f"the inputs have dtypes {', '.join(dtypes)}; they must be the same")
+    found = [executor.shape("Concat", value) for executor, value in pairs]
+    shapes = ", ".join(map(str, found))
+    sizes = [executor.itemsize(value) for executor, value in pairs]
+    nbytes = sum(prod(shape) * size for shape, size in zip(found, sizes, strict=True))
+    if max_bytes is not None and nbytes > max_bytes:
+        raise OutputTooLargeError(
+            f"the result of inputs of shapes {shapes} takes {nbytes} bytes, more than "
+            f"max_bytes={max_bytes}; use smaller inputs or raise max_bytes"
+        )
+    parts = [to_host("Concat", value) for value in inputs]
+    if dtypes == ["string"]:
+        parts = [part.astype(object) for part in parts]
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
+    try:
+        return np.concatenate(parts, axis)
+    except ValueError as error:
+        raise ShapeError(f"the inputs have shapes {shapes}, on axis {axis}: {error}") from error

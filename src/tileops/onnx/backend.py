@@ -1,27 +1,22 @@
 """ONNX's backend interface: models of Tile and Expand, run on the arrays of one library."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 from onnx.backend.base import Backend, BackendRep
-from onnx.external_data_helper import uses_external_data
 
 from tileops import execute
-from tileops._rules import TILE
-from tileops._run import run
-from tileops.errors import (
-    DTypeError,
-    OutputTooLargeError,
-    ShapeError,
-    TileOpsError,
-    UnsupportedError,
-)
+from tileops._rules import TILE, show
+from tileops._run import check_options, run
+from tileops.errors import DTypeError, ShapeError, UnsupportedError
 from tileops.execute.array_api import Executor
-from tileops.onnx._nodes import library, run_node, to_host
+from tileops.onnx._models import check_tensors, opset_of, read_tensor
+from tileops.onnx._nodes import check_node, executor_for, run_node, to_host, to_library
 from tileops.onnx._schemas import VERSIONS
 
 __all__ = ["for_library"]
@@ -36,7 +31,7 @@ def for_library(name: str) -> type[Backend]:
     ``onnx.backend.base.Backend``: ``prepare``, ``run_model``, ``run_node``,
     ``supports_device`` and ``is_compatible``. Each of the first three takes
     ``max_bytes=``, the most bytes that one node may write, for models that you do not
-    trust.
+    trust. A model of n nodes can still hold n times as much.
 
     Parameters
     ----------
@@ -54,10 +49,11 @@ def for_library(name: str) -> type[Backend]:
     UnsupportedError
         If there is no such library. By ``prepare``: if a node is of another kind, which
         the text names; if a tensor is sparse or its data lie outside of the model,
-        which is never followed.
-    DTypeError
-        By ``run``: if an input is not of the type that the model declares, or if the
-        library does not have that type.
+        which is never followed. A model that is malformed is refused by
+        ``onnx.checker``, with a ValidationError.
+    ShapeError, DTypeError
+        By ``run``: if an input is not of the shape or type that the model declares, or
+        if the library does not have that type.
     TileOpsError
         By ``run``: what the operators refuse, with the name of the node.
 
@@ -89,7 +85,7 @@ def for_library(name: str) -> type[Backend]:
     (array([[1., 2.],
            [1., 2.]], dtype=float32),)
     """
-    return type(f"{name}_backend", (_LibraryBackend,), {"executor": library(name)})
+    return type(f"{name}_backend", (_LibraryBackend,), {"executor": executor_for(name)})
 
 
 class _LibraryBackend(Backend):
@@ -99,12 +95,12 @@ class _LibraryBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: Any, device: str | None = None, **_kwargs: Any) -> bool:
-        """Whether every node and tensor of a model is supported."""
+        """Whether `prepare` takes a model."""
         try:
-            _check_supported(model)
-        except UnsupportedError:
+            cls.prepare(model, device)
+        except (UnsupportedError, onnx.checker.ValidationError):
             return False
-        return device is None or cls.supports_device(device)
+        return True
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -117,19 +113,25 @@ class _LibraryBackend(Backend):
     ) -> BackendRep:
         """Check a model and read its constants."""
         device = cls._device(device)
-        _check_supported(model)
-        onnx.checker.check_model(model)
+        check_options("ONNX backend", max_bytes=max_bytes)
+        opset = opset_of(model)
         graph = model.graph
-        return _Prepared(
-            nodes=graph.node,
-            inputs={value.name: value.type for value in graph.input},
-            outputs=[value.name for value in graph.output],
-            constants={tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer},
-            opset=_opset(model),
-            executor=cls.executor,
-            device=device,
-            max_bytes=max_bytes,
-        )
+        check_tensors(graph)
+        for value in graph.input:
+            _check_declared(value)
+        for node in graph.node:
+            check_node(node, opset)
+        onnx.checker.check_model(model)
+        constants = {
+            tensor.name: read_tensor(f"initializer {tensor.name!r}", tensor)
+            for tensor in graph.initializer
+        }
+        inputs = {value.name: value.type.tensor_type for value in graph.input}
+        outputs = [value.name for value in graph.output]
+        if len(set(outputs)) < len(outputs):
+            raise UnsupportedError("an output stands there twice")
+        how = cls.executor, device, max_bytes
+        return _Prepared(graph.node, inputs, outputs, constants, opset, *how)
 
     @classmethod
     def run_model(  # type: ignore[override]
@@ -156,231 +158,138 @@ class _LibraryBackend(Backend):
     ) -> tuple[Any, ...]:
         """Run a single node, by the latest opset if none is given."""
         device = cls._device(device)
+        check_options("ONNX backend", max_bytes=max_bytes)
         opset = onnx.defs.onnx_opset_version() if opset_version is None else opset_version
-        _check_node(node, opset)
+        if not isinstance(node, onnx.NodeProto):
+            raise DTypeError(f"the node is {type(node).__name__}; pass an onnx.NodeProto")
+        check_node(node, opset)
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
-        prepared = _Prepared(
-            nodes=[node],
-            inputs=dict.fromkeys(node.input),
-            outputs=list(node.output),
-            constants={},
-            opset=opset,
-            executor=cls.executor,
-            device=device,
-            max_bytes=max_bytes,
-        )
-        return prepared.run(inputs)
+        names = list(node.input)
+        if isinstance(inputs, list | tuple) and len(inputs) == len(names):
+            inputs = dict(zip(names, inputs, strict=True))  # a name may stand there twice
+        undeclared = dict.fromkeys(names, onnx.TypeProto.Tensor())
+        how = cls.executor, device, max_bytes
+        return _Prepared([node], undeclared, list(node.output), {}, opset, *how).run(inputs)
 
     @classmethod
     def _device(cls, device: str | None) -> str | None:
         """Name a device as the library's executor does; None for the library's default."""
-        if device is None or cls.supports_device(device):
-            return device and device.lower()
+        if device is None:
+            return None
+        if isinstance(device, str) and cls.supports_device(device):
+            return device.lower()
         raise UnsupportedError(
-            f"device is {device!r}; this library has {', '.join(cls.executor.devices())} here"
+            f"the device is {device!r}; {cls.executor.library} has "
+            f"{', '.join(cls.executor.devices())} here"
         )
 
 
+_TYPES = frozenset(helper.get_all_tensor_dtypes())
+"""The numbers of ONNX's element types."""
+
+
+@dataclass
 class _Prepared(BackendRep):
     """A checked graph, whose nodes run in their order."""
 
-    def __init__(
-        self,
-        nodes: Sequence[Any],
-        inputs: Mapping[str, Any],
-        outputs: Sequence[str],
-        constants: Mapping[str, Any],
-        opset: int,
-        executor: Executor,
-        device: str | None,
-        max_bytes: int | None,
-    ) -> None:
-        self.executor, self.device = executor, device
-        self.opset, self.max_bytes = opset, max_bytes
-        self._nodes, self._inputs, self._outputs = nodes, inputs, outputs
-        self._constants = constants
-        last_use = {name: i for i, node in enumerate(nodes) for name in node.input}
-        self._unused_after: list[list[str]] = [[] for _ in nodes]
-        for name, i in last_use.items():
-            if name not in outputs:
-                self._unused_after[i].append(name)
+    nodes: Sequence[Any]
+    inputs: Mapping[str, Any]
+    outputs: Sequence[str]
+    constants: Mapping[str, Any]
+    opset: int
+    executor: Executor
+    device: str | None
+    max_bytes: int | None
 
-    def run(self, inputs: Any, **_kwargs: Any) -> tuple[Any, ...]:
+    def run(self, inputs: Any) -> tuple[Any, ...]:  # type: ignore[override]
         """Run the graph on arrays, in the order of its inputs or by name."""
         given = self._bind(inputs)
-        values = {**self._constants, **given}
+        is_of_library = any(execute.find(value) is self.executor for value in given.values())
+        values = {**self.constants, **given}
+        last_use = {name: i for i, node in enumerate(self.nodes) for name in node.input}
         own: set[str] = set()
-        for node, unused in zip(self._nodes, self._unused_after, strict=True):
-            values[node.output[0]] = self._run_node(node, [values[name] for name in node.input])
+        for i, node in enumerate(self.nodes):
+            arguments = [values[name] for name in node.input]
+            how = self.executor, self.device, self.max_bytes
+            values[node.output[0]] = run_node(node, self.opset, arguments, *how)
             if node.op_type in VERSIONS:
                 own.add(node.output[0])
-            for name in unused:
-                del values[name]
-        is_of_library = any(execute.find(value) is self.executor for value in given.values())
+            for name in set(node.input) - set(self.outputs):
+                if last_use[name] == i:
+                    del values[name]
         results = []
-        for name in self._outputs:
-            value = values[name] if name in own else run(TILE, values[name], ())
-            own.discard(name)
-            results.append(value if is_of_library else to_host(value))
+        for name in self.outputs:
+            value, owner = values[name], f"output {name!r}"
+            if name not in own:
+                value = run(TILE, value, (), max_bytes=self.max_bytes)
+            if is_of_library:
+                results.append(to_library(owner, value, self.executor, self.device))
+            else:
+                results.append(to_host(owner, value))
         return tuple(results)
 
-    def _run_node(self, node: Any, inputs: list[Any]) -> Any:
-        try:
-            match node.op_type:
-                case "Constant":
-                    return _constant(node)
-                case "Identity":
-                    return inputs[0]
-                case "Shape":
-                    return _shape(node, inputs[0])
-                case "Concat":
-                    return _concat(node, inputs, self.max_bytes)
-                case _:
-                    how = self.executor, self.device, self.max_bytes
-                    return run_node(node.op_type, self.opset, inputs, *how)
-        except TileOpsError as error:
-            raise type(error)(f"{_name(node)}: {error}") from error
-
     def _bind(self, inputs: Any) -> dict[str, Any]:
-        required = [name for name in self._inputs if name not in self._constants]
+        required = [name for name in self.inputs if name not in self.constants]
+        wanted = f"it takes {len(required)}: {', '.join(required) or 'none'}"
         if isinstance(inputs, Mapping):
             given = dict(inputs)
         elif isinstance(inputs, list | tuple):
-            names = list(self._inputs) if len(inputs) == len(self._inputs) else required
+            names = list(self.inputs) if len(inputs) == len(self.inputs) else required
             if len(inputs) != len(names):
-                raise ShapeError(
-                    f"there are {len(inputs)} inputs; the model takes {len(required)}: "
-                    f"{', '.join(required)}"
-                )
+                raise ShapeError(f"the number of inputs is {len(inputs)}; {wanted}")
             given = dict(zip(names, inputs, strict=True))
         else:
             raise DTypeError(
                 f"the inputs are {type(inputs).__name__}; pass a list of arrays, or a dict by name"
             )
-        if not set(required) <= set(given) <= set(self._inputs):
-            raise ShapeError(
-                f"the inputs are named {', '.join(map(str, given)) or '(none)'}; the model takes "
-                f"{', '.join(required) or '(none)'}"
-            )
+        if not set(required) <= set(given) <= set(self.inputs):
+            named = ", ".join(map(str, given)) or "none"
+            raise ShapeError(f"the inputs are named {named}; {wanted}")
         for name, value in given.items():
             if execute.find(value) not in {self.executor, execute.library("numpy")}:
                 raise DTypeError(
                     f"input {name!r} is {type(value).__module__}.{type(value).__name__}; pass an "
-                    f"array of NumPy or of the library that runs the model"
+                    f"array of NumPy or of {self.executor.library}"
                 )
-            if self._inputs[name] is not None:
-                _check_input(name, value, self._inputs[name].tensor_type)
+            if isinstance(value, np.ndarray) and type(value) not in {np.ndarray, np.memmap}:
+                raise DTypeError(
+                    f"input {name!r} is {type(value).__name__}, and a tensor is a plain array; "
+                    f"pass numpy.asarray(x)"
+                )
+            _check_input(name, value, self.inputs[name])
         return given
 
 
-def _check_input(name: str, value: Any, tensor: Any) -> None:
-    expected = helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-    expected = "string" if tensor.elem_type == onnx.TensorProto.STRING else expected
-    found = execute.executor_of(f"input {name!r}", value).dtype(value)
-    if found != expected:
-        raise DTypeError(f"input {name!r} has dtype {found}; the model declares {expected}")
-    if not tensor.HasField("shape"):
-        return
-    shape = tuple(value.shape)
-    sizes = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
-    if len(shape) != len(sizes) or any(
-        wanted not in {None, size} for wanted, size in zip(sizes, shape, strict=True)
-    ):
-        declared_shape = ", ".join("?" if size is None else str(size) for size in sizes)
-        raise ShapeError(f"input {name!r} has shape {shape}; the model declares ({declared_shape})")
-
-
-def _check_supported(model: Any) -> None:
-    """Name the first thing in a model that is not run here, before anything is read."""
-    graph = model.graph
-    for value in graph.input:
-        if value.type.WhichOneof("value") != "tensor_type":
-            raise UnsupportedError(
-                f"input {value.name!r} is a {value.type.WhichOneof('value')}; only tensors are run"
-            )
-    if graph.sparse_initializer:
-        name = graph.sparse_initializer[0].values.name
-        raise UnsupportedError(f"initializer {name!r} is sparse; only dense tensors are run")
-    for tensor in graph.initializer:
-        _check_data(f"initializer {tensor.name!r}", tensor)
-    opset = _opset(model)
-    for node in graph.node:
-        _check_node(node, opset)
-
-
-def _check_node(node: Any, opset: int) -> None:
-    if node.domain not in _DEFAULT_DOMAIN or node.op_type not in _SUPPORTED:
-        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+def _check_declared(value: Any) -> None:
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type" or value.type.tensor_type.elem_type not in _TYPES:
         raise UnsupportedError(
-            f"{_name(node)}: {operator} in opset {opset} is not run here; this backend runs "
-            f"{', '.join(_SUPPORTED)}; tileops.onnx.reference runs whole models"
+            f"input {value.name!r} is declared as {kind or 'nothing'}, not as a tensor of some "
+            f"type; only tensors are run"
         )
-    for attribute in node.attribute:
-        if attribute.HasField("sparse_tensor"):
-            raise UnsupportedError(
-                f"{_name(node)}: its value is sparse; only dense tensors are run"
+
+
+def _check_input(name: str, value: Any, declared: Any) -> None:
+    """Refuse an array that is not of the type, or of a shape, that a model declares."""
+    executor = execute.executor_of(f"input {name!r}", value)
+    if declared.elem_type:
+        expected = helper.tensor_dtype_to_np_dtype(declared.elem_type).name
+        expected = "string" if declared.elem_type == onnx.TensorProto.STRING else expected
+        found = executor.dtype(value)
+        if found != expected:
+            raise DTypeError(
+                f"input {name!r} has dtype {found}; the model declares {expected}; convert it"
             )
-        if attribute.HasField("t"):
-            _check_data(_name(node), attribute.t)
-
-
-def _check_data(owner: str, tensor: Any) -> None:
-    if uses_external_data(tensor):
-        raise UnsupportedError(
-            f"{owner}: its data lie outside of the model, and are not followed; load them with "
-            f"onnx.load_external_data_for_model first, if you trust the model"
+    if declared.HasField("shape"):
+        shape = executor.shape(f"input {name!r}", value)
+        dims: Any = tuple(
+            dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
+            for dim in declared.shape.dim
         )
-
-
-_DEFAULT_DOMAIN = ("", "ai.onnx")
-
-_SUPPORTED = (*VERSIONS, "Constant", "Identity", "Shape", "Concat")
-"""Tile and Expand, and the nodes that feed them; those run on NumPy, where counts are read."""
-
-
-def _opset(model: Any) -> int:
-    versions = [o.version for o in model.opset_import if o.domain in _DEFAULT_DOMAIN]
-    if not versions:
-        raise UnsupportedError("the model imports no opset of ONNX's own domain")
-    return int(versions[0])
-
-
-def _name(node: Any) -> str:
-    return f"node {node.name or '->'.join(node.output)!r} ({node.op_type})"
-
-
-def _constant(node: Any) -> Any:
-    (attribute,) = node.attribute
-    value = helper.get_attribute_value(attribute)
-    match attribute.name:
-        case "value":
-            return numpy_helper.to_array(value)
-        case "value_int" | "value_ints":
-            return np.array(value, np.int64)
-        case "value_float" | "value_floats":
-            return np.array(value, np.float32)
-        case _:  # value_string, value_strings
-            return np.vectorize(bytes.decode, otypes=[object])(np.array(value, object))
-
-
-def _shape(node: Any, value: Any) -> Any:
-    ends = {attribute.name: attribute.i for attribute in node.attribute}
-    return np.array(value.shape[ends.get("start") : ends.get("end")], np.int64)
-
-
-def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
-    parts = list(map(to_host, inputs))
-    dtypes = sorted({str(part.dtype) for part in parts})
-    if len(dtypes) > 1:
-        raise DTypeError(f"the inputs have dtypes {', '.join(dtypes)}; they must be the same")
-    nbytes = sum(part.nbytes for part in parts)
-    if max_bytes is not None and nbytes > max_bytes:
-        raise OutputTooLargeError(
-            f"the result takes {nbytes} bytes, more than max_bytes={max_bytes}; raise max_bytes"
-        )
-    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
-    try:
-        return np.concatenate(parts, axis)
-    except ValueError as error:
-        shapes = ", ".join(str(part.shape) for part in parts)
-        raise ShapeError(f"the inputs have shapes {shapes} on axis {axis}: {error}") from error
+        known = [dim if isinstance(dim, int) else None for dim in dims]
+        if len(shape) != len(dims) or any(
+            size not in {None, n} for size, n in zip(known, shape, strict=True)
+        ):
+            raise ShapeError(
+                f"input {name!r} has shape {shape}; the model declares {show(dims)}; reshape it"
+            )

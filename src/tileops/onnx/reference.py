@@ -6,8 +6,7 @@ from onnx.reference.op_run import OpRun
 
 from tileops.errors import TileOpsError
 from tileops.execute.array_api import Executor
-from tileops.onnx._nodes import library as executor_named
-from tileops.onnx._nodes import run_node, to_host
+from tileops.onnx._nodes import executor_for, run_node, to_host
 
 __all__ = ["ops"]
 
@@ -34,6 +33,9 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     ------
     UnsupportedError
         If there is no such library.
+    TileOpsError
+        By the evaluator's ``run``: what the operators refuse, with the name of the node.
+        Inside of a subgraph the evaluator wraps those that are TypeErrors.
 
     See Also
     --------
@@ -56,7 +58,7 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     >>> evaluator.run(None, {"x": np.ones((1, 1), np.float32), "repeats": np.array([1, 2])})
     [array([[-1., -1.]], dtype=float32)]
     """
-    namespace = {"executor": executor_named(library)}
+    namespace = {"executor": executor_for(library)}
     return [type(name, (_RunOnLibrary,), dict(namespace)) for name in ("Tile", "Expand")]
 
 
@@ -68,8 +70,8 @@ class _RunOnLibrary(OpRun):
 
     def _run(self, *inputs: Any) -> tuple[Any]:
         opset = self.run_params["opsets"][self.op_domain]
-        result = run_node(self.op_type, opset, list(inputs), self.executor)
-        return (to_host(result),)
+        result = run_node(self.onnx_node, opset, list(inputs), self.executor)
+        return (to_host(self.op_type, result),)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run; what the operator refuses stays the error that says so."""

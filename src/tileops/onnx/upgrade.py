@@ -1,20 +1,25 @@
 """Upgrade of a model's Tile-1 nodes to Tile-13, which ONNX's version converter does not do."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper, version_converter
-from onnx.external_data_helper import uses_external_data
 
 from tileops._counts import read_whole
-from tileops.errors import TileOpsError, UnsupportedError
-from tileops.onnx._schemas import TILE_1, TILE_1_AXIS, TILE_1_COUNTS, in_opset
+from tileops._rules import check_dtype
+from tileops.errors import RepeatsTypeError, TileOpsError, UnsupportedError
+from tileops.onnx._models import (
+    DEFAULT_DOMAIN,
+    check_tensors,
+    graphs_in,
+    name_of,
+    opset_of,
+    read_tensor,
+)
+from tileops.onnx._schemas import INT64, TILE_1, TILE_1_AXIS, TILE_1_COUNTS, in_opset
 
 __all__ = ["upgrade"]
-
-_DEFAULT_DOMAIN = ("", "ai.onnx")
 
 _STAND_IN = "tileops.upgrade"
 """The domain that Tile-1 nodes are in while others are converted."""
@@ -30,29 +35,34 @@ def upgrade(model: Any) -> Any:
     for Tile-1 and fails on a model with one.
 
     Where `tiles` and `axis` are constants and the rank is known, the new node's repeats
-    are a constant. Else a few nodes compute them when the model runs; a `tiles` that is
-    not whole, and an `axis` that is not whole or out of range, still fail then.
+    are a constant. Else a few standard nodes compute them when the model runs; a `tiles`
+    that is not whole, and an `axis` that is not whole or out of range, still fail then.
+    An initializer that is an input, too, is no constant: a caller may override it.
 
     Parameters
     ----------
     model : onnx.ModelProto
-        The model; it is not changed. One of opset 6 or later has no Tile-1 and is
-        returned as a copy.
+        The model; it is not changed. One without a Tile-1 is returned as a copy, its
+        opset as it was.
 
     Returns
     -------
     onnx.ModelProto
-        A model with the same inputs, outputs and meaning.
+        A model with the same inputs, outputs, ir_version and meaning.
 
     Raises
     ------
     RepeatsError
-        If a constant `tiles` is negative or not whole.
+        If a constant `tiles` is negative or not whole. If `tiles` or `axis` is of a type
+        that `tile_1` refuses, also a TypeError.
     ShapeError
         If a constant `axis` is not whole, or out of range.
+    DTypeError
+        If the input of a Tile-1 is no float tensor, or `model` no model.
     UnsupportedError
-        If the version converter cannot convert another node; the text is its own. If a
-        function of the model has a Tile-1, or a constant's data lie outside of it.
+        If the version converter cannot convert another node, as Pad-1; the text is its
+        own. If a function has a Tile-1, or the model has functions beside one; if it has
+        data that are sparse or lie outside of it.
 
     See Also
     --------
@@ -74,24 +84,27 @@ def upgrade(model: Any) -> Any:
     >>> [(node.op_type, len(node.input)) for node in upgraded.graph.node]
     [('Constant', 0), ('Tile', 2)]
     """
+    version = opset_of(model)
     result = onnx.ModelProto()
     result.CopyFrom(model)
-    version = next((o.version for o in model.opset_import if o.domain in _DEFAULT_DOMAIN), 0)
-    tiles = [n for graph in _graphs(result.graph) for n in graph.node if _is_tile(n)]
+    _check_functions(model)
+    tiles = [n for graph in graphs_in(result.graph) for n in graph.node if _is_tile(n)]
     if in_opset("Tile", version) is not TILE_1 or not tiles:
         return result
     _check_convertible(model)
     onnx.checker.check_model(model)
+    counts = {name for node in tiles for name in node.input[1:]}
     for node in tiles:
         node.domain = _STAND_IN
     result.opset_import.append(helper.make_opsetid(_STAND_IN, 1))
     # Opset 6 has a Tile with constant repeats, through which ONNX infers the shapes that
     # other nodes' adapters ask for, and opset 13 has the nodes that compute repeats.
     result = _convert(result, 6, model)
-    while _rewrite_constant(result) or _annotate(result):
+    while _rewrite(result, _constant_repeats) or _annotate(result):
         pass
     result = _convert(result, 13, model)
-    _rewrite_computed(result)
+    _rewrite(result, _computed_repeats)
+    _drop_unused(result, counts)
     imports = [o for o in result.opset_import if o.domain != _STAND_IN]
     del result.opset_import[:]
     result.opset_import.extend(imports)
@@ -100,23 +113,25 @@ def upgrade(model: Any) -> Any:
 
 
 def _is_tile(node: Any) -> bool:
-    return node.op_type == "Tile" and node.domain in _DEFAULT_DOMAIN
+    return node.op_type == "Tile" and node.domain in DEFAULT_DOMAIN
 
 
-def _graphs(graph: Any) -> Iterator[Any]:
-    """Go through a graph and the graphs inside of its nodes."""
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                if inner.output:
-                    yield from _graphs(inner)
+def _stand_ins(graph: Any) -> list[Any]:
+    return [node for node in graph.node if node.domain == _STAND_IN]
 
 
-def _stand_ins(model: Any) -> list[tuple[Any, Any]]:
-    """List the stand-ins for Tile-1, each with its graph."""
-    graphs = _graphs(model.graph)
-    return [(graph, node) for graph in graphs for node in graph.node if node.domain == _STAND_IN]
+def _check_functions(model: Any) -> None:
+    for function in model.functions:
+        versions = [o.version for o in function.opset_import if o.domain in DEFAULT_DOMAIN]
+        if (
+            versions
+            and in_opset("Tile", versions[0]) is TILE_1
+            and any(map(_is_tile, function.node))
+        ):
+            raise UnsupportedError(
+                f"the function {function.name!r} has a Tile-1; inline it with "
+                f"onnx.inliner.inline_local_functions first"
+            )
 
 
 def _check_convertible(model: Any) -> None:
@@ -130,12 +145,7 @@ def _check_convertible(model: Any) -> None:
             f"the model has ir_version {model.ir_version}; onnx.version_converter reads "
             f"{_FIRST_IR} and later"
         )
-    tensors = [tensor for graph in _graphs(model.graph) for tensor in graph.initializer]
-    for tensor in filter(uses_external_data, tensors):
-        raise UnsupportedError(
-            f"initializer {tensor.name!r} has its data outside of the model; load them with "
-            f"onnx.load_external_data_for_model first"
-        )
+    check_tensors(model.graph)
 
 
 def _convert(model: Any, version: int, original: Any) -> Any:
@@ -145,20 +155,17 @@ def _convert(model: Any, version: int, original: Any) -> Any:
     except (RuntimeError, version_converter.ConvertError) as error:
         raise UnsupportedError(
             f"onnx.version_converter cannot convert another node of the model to opset {version}: "
-            f"{error}"
+            f"{error}; replace that node, or declare the shapes that it misses"
         ) from error
-    declared = {(g.name, v.name): v for g in _graphs(original.graph) for v in _values(g)}
-    for graph in _graphs(converted.graph):
+    pairs = zip(graphs_in(converted.graph), graphs_in(original.graph), strict=True)
+    for graph, before in list(pairs):
         # The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
+        declared = {value.name: value for value in _values(before)}
         for value in (*graph.input, *graph.output):
-            value.CopyFrom(declared.get((graph.name, value.name), value))
-        kept = [
-            declared[graph.name, v.name]
-            for v in graph.value_info
-            if (graph.name, v.name) in declared
-        ]
+            value.CopyFrom(declared.get(value.name, value))
+        names = [value.name for value in graph.value_info]
         del graph.value_info[:]
-        graph.value_info.extend(kept)
+        graph.value_info.extend(declared[name] for name in names if name in declared)
     return converted
 
 
@@ -166,112 +173,166 @@ def _values(graph: Any) -> list[Any]:
     return [*graph.input, *graph.output, *graph.value_info]
 
 
-def _types(model: Any) -> dict[str, Any]:
-    """Infer the tensor types of all values, as far as ONNX can."""
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    values = [value for graph in _graphs(inferred.graph) for value in _values(graph)]
-    return {value.name: value.type.tensor_type for value in values}
+def _scopes(model: Any) -> list[Any]:
+    """List each graph, with the types and constants that its nodes see; outer graphs first."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise UnsupportedError(f"onnx.shape_inference refuses the model: {error}") from error
+    overridable = {value.name for value in model.graph.input}
+    return list(_scopes_of(model.graph, inferred.graph, {}, {}, overridable))
 
 
-def _constants(model: Any) -> dict[str, Any]:
-    """Give the tensors that stand in the model, without those that a caller may override."""
-    tensors = {tensor.name: tensor for g in _graphs(model.graph) for tensor in g.initializer}
-    if model.ir_version > _FIRST_IR:  # before, all initializers had to be inputs, too
-        for value in model.graph.input:
-            tensors.pop(value.name, None)
-    for graph in _graphs(model.graph):
-        for node in graph.node:
-            if node.op_type == "Constant" and node.domain in _DEFAULT_DOMAIN:
-                tensors[node.output[0]] = node.attribute[0].t
-    return tensors
-
-
-def _rewrite_constant(model: Any) -> bool:
-    """Rewrite the stand-ins whose counts are constant and whose input's rank is known."""
-    types, constants = _types(model), _constants(model)
-    rewritten = False
-    for graph, node in _stand_ins(model):
-        data, tiles, axis = node.input
-        given = types.get(data)
-        if given is None or not given.HasField("shape") or not {tiles, axis} <= set(constants):
-            continue
-        shape = (1,) * len(given.shape.dim)
-        try:
-            counts = (
-                read_whole(TILE_1.argument, numpy_helper.to_array(constants[tiles]), TILE_1_COUNTS),
-                read_whole(TILE_1_AXIS, numpy_helper.to_array(constants[axis]), TILE_1_COUNTS),
-            )
-            _, repeats = TILE_1.align(TILE_1.argument, shape, counts)
-        except TileOpsError as error:
-            raise type(error)(f"node {node.name or node.output[0]!r}: {error}") from error
-        nodes = _Nodes(model, node.output[0])
-        _replace(graph, node, nodes, nodes.constant(np.array(repeats, np.int64)))
-        rewritten = True
-    return rewritten
+def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any, overridable: Any) -> Any:
+    types = types | {value.name: value.type.tensor_type for value in _values(twin)}
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.domain in DEFAULT_DOMAIN:
+            tensors[node.output[0]] = node.attribute[0].t
+    constants = constants | {n: t for n, t in tensors.items() if n not in overridable}
+    yield graph, types, constants
+    for node, other in zip(graph.node, twin.node, strict=True):
+        for a, b in zip(node.attribute, other.attribute, strict=True):
+            for inner, inferred in zip((a.g, *a.graphs), (b.g, *b.graphs), strict=True):
+                if inner.output:
+                    yield from _scopes_of(inner, inferred, types, constants, overridable)
 
 
 def _annotate(model: Any) -> bool:
     """Declare the rank of a stand-in's result, which is that of its input."""
-    types = _types(model)
-    for graph, node in _stand_ins(model):
-        given, output = types.get(node.input[0]), node.output[0]
-        known = output in types and types[output].HasField("shape")
-        if known or given is None or not given.HasField("shape"):
-            continue
-        sizes = [None] * len(given.shape.dim)
-        value = helper.make_tensor_value_info(output, given.elem_type, sizes)
-        graph.value_info.append(value)
-        return True
+    for graph, types, _ in _scopes(model):
+        for node in _stand_ins(graph):
+            given, output = types.get(node.input[0]), node.output[0]
+            known = output in types and types[output].HasField("shape")
+            if known or given is None or not given.HasField("shape"):
+                continue
+            sizes = [None] * len(given.shape.dim)
+            value = helper.make_tensor_value_info(output, given.elem_type, sizes)
+            graph.value_info.append(value)
+            return True
     return False
 
 
-def _rewrite_computed(model: Any) -> None:
-    """Rewrite the other stand-ins: repeats of ones, with tiles put at axis when the model runs."""
-    for graph, node in _stand_ins(model):
-        data, tiles, axis = node.input
-        nodes = _Nodes(model, node.output[0])
-        # A Tile refuses a negative count, and ScatterElements an index out of range.
-        count = nodes.whole(tiles, otherwise=-1)
-        index = nodes.whole(axis, otherwise=-(2**62))
-        rank = nodes.add("Shape", nodes.add("Shape", data))
-        one = numpy_helper.from_array(np.ones(1, np.int64))
-        ones = nodes.add("ConstantOfShape", rank, value=one)
-        _replace(graph, node, nodes, nodes.add("ScatterElements", ones, index, count, axis=0))
+def _rewrite(model: Any, make_repeats: Any) -> bool:
+    """Put a Tile in the place of each stand-in for which repeats can be made."""
+    taken = _names(model)
+    rewritten = False
+    for graph, types, constants in reversed(_scopes(model)):  # an outer graph copies its nodes
+        if not _stand_ins(graph):
+            continue
+        nodes: list[Any] = []
+        for node in graph.node:
+            made = _Nodes(taken, node.output[0] if node.output else "")
+            repeats = None
+            if node.domain == _STAND_IN:
+                try:
+                    repeats = make_repeats(node, types, constants, made)
+                except TileOpsError as error:
+                    raise type(error)(f"{name_of(node)}: {error}") from error
+            if repeats is None:
+                nodes.append(node)
+                continue
+            tile = helper.make_node("Tile", [node.input[0], repeats], node.output, node.name)
+            tile.doc_string = node.doc_string
+            nodes += [*made.nodes, tile]
+            rewritten = True
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return rewritten
 
 
-def _replace(graph: Any, node: Any, nodes: "_Nodes", repeats: str) -> None:
-    """Put a Tile in the place of a stand-in, after the nodes that make its repeats."""
-    position = next(i for i, other in enumerate(graph.node) if other is node)
-    counts = set(node.input[1:])
-    tile = helper.make_node("Tile", [node.input[0], repeats], node.output, node.name)
-    tile.doc_string = node.doc_string
-    rest = list(graph.node)
-    rest[position : position + 1] = [*nodes.made, tile]
-    inner = [g for g in _graphs(graph) if g is not graph]
-    used = {name for n in (*rest, *(n for g in inner for n in g.node)) for name in n.input}
-    used |= {value.name for g in (graph, *inner) for value in g.output}
-    rest = [n for n in rest if n.op_type != "Constant" or n.output[0] not in counts - used]
-    copies = [onnx.NodeProto.FromString(n.SerializeToString()) for n in rest]
-    del graph.node[:]
-    graph.node.extend(copies)
+def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str | None:
+    """Make repeats of constant counts, where the input's rank is known."""
+    data, tiles, axis = node.input
+    given = types.get(data)
+    dtypes = _check_types(node, types)
+    if given is None or not given.HasField("shape") or not {tiles, axis} <= set(constants):
+        return None
+    shape: Any = tuple(
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in given.shape.dim
+    )
+    counts = (
+        read_whole(TILE_1.argument, read_tensor(tiles, constants[tiles]), dtypes),
+        read_whole(TILE_1_AXIS, read_tensor(axis, constants[axis]), dtypes),
+    )
+    _, repeats = TILE_1.align(TILE_1.argument, shape, counts)
+    return made.constant(np.array(repeats, np.int64))
+
+
+def _computed_repeats(node: Any, types: Any, _constants: Any, made: "_Nodes") -> str:
+    """Compute repeats when the model runs: ones, with tiles put at axis."""
+    data, tiles, axis = node.input
+    _check_types(node, types)
+    # A Tile refuses a negative count, and ScatterElements an index out of range.
+    count = made.whole(tiles, otherwise=-1)
+    index = made.whole(axis, otherwise=-(2**62))
+    rank = made.add("Shape", made.add("Shape", data))
+    one = numpy_helper.from_array(np.ones(1, np.int64))
+    ones = made.add("ConstantOfShape", rank, value=one)
+    return made.add("ScatterElements", ones, index, count, axis=0)
+
+
+def _check_types(node: Any, types: Any) -> tuple[str, ...]:
+    """Refuse types that Tile-1 does not take; give those of the counts."""
+    data, *counts = (_dtype(types.get(name)) for name in node.input)
+    dtypes = TILE_1_COUNTS
+    if data is not None:
+        check_dtype(TILE_1, data)
+        dtypes = (data, INT64)
+    for name, dtype in zip(("tiles", "axis"), counts, strict=True):
+        if dtype is not None and dtype not in dtypes:
+            raise RepeatsTypeError(
+                f"{TILE_1.name}: {name} is of {dtype}; {TILE_1.name} takes {' or '.join(dtypes)} "
+                f"(the input's type T, or int64); convert it"
+            )
+    return dtypes
+
+
+def _dtype(declared: Any) -> str | None:
+    if declared is None or not declared.elem_type:
+        return None
+    return str(helper.tensor_dtype_to_np_dtype(declared.elem_type).name)
+
+
+def _names(model: Any) -> set[str]:
+    """Collect every name that a value of a model has."""
+    names = set()
+    for graph in graphs_in(model.graph):
+        names |= {value.name for value in (*_values(graph), *graph.initializer)}
+        names |= {name for node in graph.node for name in (*node.input, *node.output)}
+    return names
+
+
+def _drop_unused(model: Any, names: set[str]) -> None:
+    """Remove constants of these names that nothing uses any more."""
+    graphs = list(graphs_in(model.graph))
+    used = {name for graph in graphs for node in graph.node for name in node.input}
+    used |= {value.name for graph in graphs for value in (*graph.input, *graph.output)}
+    unused = names - used
+    for graph in graphs:
+        nodes = [n for n in graph.node if n.op_type != "Constant" or n.output[0] not in unused]
+        tensors = [tensor for tensor in graph.initializer if tensor.name not in unused]
+        if len(nodes) < len(graph.node) or len(tensors) < len(graph.initializer):
+            del graph.node[:], graph.initializer[:]
+            graph.node.extend(nodes)
+            graph.initializer.extend(tensors)
 
 
 class _Nodes:
     """New nodes, whose results have names that nothing in the model has."""
 
-    def __init__(self, model: Any, prefix: str) -> None:
-        nodes = [node for graph in _graphs(model.graph) for node in graph.node]
-        self._taken = {name for node in nodes for name in (*node.input, *node.output)}
-        self._prefix = prefix
-        self.made: list[Any] = []
+    def __init__(self, taken: set[str], prefix: str) -> None:
+        self._taken, self._prefix = taken, prefix
+        self.nodes: list[Any] = []
 
     def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
         """Add a node and give the name of its result."""
-        number = len(self.made)
+        number = len(self.nodes)
         while (name := f"{self._prefix}_{op_type}_{number}") in self._taken:
             number += 1
         self._taken.add(name)
-        self.made.append(helper.make_node(op_type, inputs, [name], **attributes))
+        self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         return name
 
     def constant(self, value: Any) -> str:

@@ -1,0 +1,89 @@
+"""What is asked of an ONNX model before anything in it is read."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.external_data_helper import uses_external_data
+
+from tileops.errors import DTypeError, UnsupportedError
+
+DEFAULT_DOMAIN = ("", "ai.onnx")
+"""The two names of ONNX's own domain."""
+
+
+def opset_of(model: Any) -> int:
+    """Give the version of ONNX's own operators that a model imports."""
+    if not isinstance(model, onnx.ModelProto):
+        raise DTypeError(
+            f"the model is {type(model).__name__}; pass an onnx.ModelProto, as onnx.load gives"
+        )
+    versions = [o.version for o in model.opset_import if o.domain in DEFAULT_DOMAIN]
+    if len(versions) != 1:
+        raise UnsupportedError(
+            f"the model imports {len(versions)} opsets of ONNX's own domain; it must be one"
+        )
+    return int(versions[0])
+
+
+def graphs_in(graph: Any) -> Iterator[Any]:
+    """Go through a graph and the graphs inside of its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                if inner.output:
+                    yield from graphs_in(inner)
+
+
+def name_of(node: Any) -> str:
+    """Name a node in an error: by its name or its results, and its operator."""
+    return f"node {node.name or ', '.join(node.output)!r} ({node.op_type})"
+
+
+def check_tensors(graph: Any) -> None:
+    """Refuse data outside of the model, in every graph, and tensors that are sparse."""
+    for inner in graphs_in(graph):
+        if inner.sparse_initializer:
+            name = inner.sparse_initializer[0].values.name
+            raise UnsupportedError(f"initializer {name!r} is sparse; make it dense")
+        for tensor in inner.initializer:
+            _check_inside(f"initializer {tensor.name!r}", tensor)
+        for node in inner.node:
+            check_attributes(node)
+
+
+def check_attributes(node: Any) -> None:
+    """Refuse a node's tensors if their data lie outside of the model or are sparse."""
+    for attribute in node.attribute:
+        if attribute.HasField("sparse_tensor"):
+            raise UnsupportedError(f"{name_of(node)}: its value is sparse; make it dense")
+        if attribute.HasField("t"):
+            _check_inside(name_of(node), attribute.t)
+        if attribute.ref_attr_name:
+            raise UnsupportedError(
+                f"{name_of(node)}: its attribute {attribute.name!r} refers to one of a function, "
+                f"and it is in none"
+            )
+
+
+def read_tensor(owner: str, tensor: Any) -> Any:
+    """Read a tensor of a model into a NumPy array; UnsupportedError if it is malformed."""
+    try:
+        if tensor.data_type == onnx.TensorProto.STRING:
+            # Not through a fixed width, which a single long string would make large.
+            words = [word.decode() for word in tensor.string_data]
+            return np.array([*words, None], object)[:-1].reshape(tuple(tensor.dims))
+        return numpy_helper.to_array(tensor)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnsupportedError(f"{owner}: its data cannot be read: {error!r}") from error
+
+
+def _check_inside(owner: str, tensor: Any) -> None:
+    if uses_external_data(tensor):
+        raise UnsupportedError(
+            f"{owner}: its data lie outside of the model, and are not followed; load them with "
+            f"onnx.load_external_data_for_model first, if you trust the model"
+        )
