@@ -15,14 +15,19 @@ HEAD = """# The specifications, rule by rule
 Each line is a check in `tests/specifications.py`, which runs in each library's session; *holds*
 says that it passed on every variant of the library's arrays. A test writes the table, a column at a
 time (`pytest --library NAME tests/test_specifications.py --write-docs`), and compares it with what
-that library's session sees. Sources are named by file and section:
+that library's session sees. *No such type* says that the library has nothing that the rule speaks
+of, *not run* that no session has run it: CuPy needs a CUDA device.
+
+A source is a published page, named by the file that a copy of it is kept in, and a section:
 
 - `onnx-tile.txt`: [ONNX Tile](https://onnx.ai/onnx/operators/onnx__Tile.html), of which
   `onnx-tile-with-examples.rst` is an older page with its examples
 - `onnx-expand.txt`: [ONNX Expand](https://onnx.ai/onnx/operators/onnx__Expand.html)
 - `openvino-tile-1.txt`: [OpenVINO Tile-1](https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/movement/tile-1.html)
 - `directml-tile-operator-desc.txt`:
-  [DML_TILE_OPERATOR_DESC](https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc)
+  [DML_TILE_OPERATOR_DESC](https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc),
+  and for the sizes of its tensors
+  [DML_BUFFER_TENSOR_DESC](https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc)
 
 """
 ROW = r"^\| (.+?) \| (.+?) \| (.+?)" + r" \| (.+?)" * len(variants.ALL) + r" \|$"

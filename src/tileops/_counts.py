@@ -98,8 +98,8 @@ def _read_one(argument: Argument, where: str, count: Any) -> int:
     elif not isinstance(count, bool):
         try:
             return index(count)
-        except TypeError:
-            pass
+        except Exception as error:
+            raise _not_an_integer(argument, where, f"{type(count).__name__} {count!r}") from error
     raise _not_an_integer(argument, where, f"{type(count).__name__} {count!r}")
 
 
