@@ -207,6 +207,7 @@ class _Prepared(BackendRep):
         is_of_library = any(execute.find(value) is self.executor for value in given.values())
         values = {**self.constants, **given}
         last_use = {name: i for i, node in enumerate(self.nodes) for name in node.input}
+        last_use |= dict.fromkeys(self.outputs, -1)  # kept to the end
         own: set[str] = set()
         for i, node in enumerate(self.nodes):
             arguments = [values[name] for name in node.input]
@@ -214,7 +215,7 @@ class _Prepared(BackendRep):
             values[node.output[0]] = run_node(node, self.opset, arguments, *how)
             if node.op_type in VERSIONS:
                 own.add(node.output[0])
-            for name in set(node.input) - set(self.outputs):
+            for name in set(node.input):
                 if last_use[name] == i:
                     del values[name]
         results = []
