@@ -88,24 +88,24 @@ def show(counts: int | tuple[int, ...]) -> str:
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
     """Refuse counts out of range; `rank` is that of the array they are aligned with."""
     for i, count in enumerate(counts):
-        axis = i + max(rank - len(counts), 0)
-        check_count(argument, axis, count, f"[{i}]", f" ({argument.name}={show(counts)})")
+        if not _in_range(argument, count):
+            axis = i + max(rank - len(counts), 0)
+            given = f"[{i}] is {show(count)} ({argument.name}={show(counts)})"
+            raise _out_of_range(argument, axis, count, given)
 
 
-def check_count(
-    argument: Argument, axis: int, count: int, where: str = "", given: str = ""
-) -> None:
-    """Refuse one count out of range."""
-    if not known(count) or argument.least <= count <= argument.greatest:
-        return
+def _in_range(argument: Argument, count: int) -> bool:
+    return not known(count) or argument.least <= count <= argument.greatest
+
+
+def _out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exception:
     rule = "be negative" if argument.least == 0 else f"be less than {argument.least}"
     remedy = argument.remedy
     if count > argument.greatest:
         rule, remedy = f"exceed {argument.greatest}", "use a smaller one"
     noun = "size" if issubclass(argument.error, ShapeError) else "count"
-    raise argument.error(
-        f"{argument.operator}: axis {axis}: {argument.name}{where} is {show(count)}{given}; "
-        f"no {noun} may {rule}; {remedy}"
+    return argument.error(
+        f"{argument.operator}: axis {axis}: {argument.name}{given}; no {noun} may {rule}; {remedy}"
     )
 
 
@@ -194,7 +194,8 @@ def tile_along(
             f"{argument.operator}: axis is {show(axis)} for rank {rank} "
             f"(input shape {show(shape)}); {axes}"
         )
-    check_count(argument, axis % rank, tiles)
+    if not _in_range(argument, tiles):
+        raise _out_of_range(argument, axis % rank, tiles, f" is {show(tiles)}")
     repeats = [1] * rank
     repeats[axis] = tiles
     return shape, tuple(repeats)
