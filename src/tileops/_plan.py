@@ -35,9 +35,13 @@ class Plan(NamedTuple):
     """Whether the result is the input, axis by axis."""
 
 
+_MOST_AXES = 64
+"""The axes of a plan that is kept: few libraries have more, and a million take 100 MB."""
+
+
 def cached_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
-    """Plan as `make_plan` does; where no size is symbolic, at most once."""
-    if all(map(known, source)) and all(map(known, repeats)):
+    """Plan as `make_plan` does; where no size is symbolic and axes are few, at most once."""
+    if len(source) <= _MOST_AXES and all(map(known, source)) and all(map(known, repeats)):
         return _cached(rank, source, repeats)
     return make_plan(rank, source, repeats)
 

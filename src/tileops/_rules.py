@@ -6,7 +6,7 @@ know whether two sizes are equal: the library then decides, or fixes its value.
 """
 
 from collections.abc import Callable, Mapping
-from math import inf, prod
+from math import inf
 from typing import NamedTuple
 
 from tileops.errors import (
@@ -256,4 +256,8 @@ def check_limit(
 
 
 def _extent(shape: tuple[int, ...]) -> int:
-    return prod(size for size in shape if known(size) and size)
+    extent = 1
+    for size in shape:  # a loop, which torch.compile can trace
+        if known(size) and size:
+            extent *= size
+    return extent

@@ -25,6 +25,7 @@ def run(
     if operator.dtypes is not None:
         check_dtype(operator, executor.dtype(x))
     source, repeats = operator.align(argument, shape, read_counts(argument, counts))
+    executor.check_rank(name, len(source))
     how = executor.plan(len(shape), source, repeats)
     executor.check(name, x, how)
     itemsize = executor.itemsize(x)

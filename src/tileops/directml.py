@@ -1,7 +1,7 @@
 """DirectML Tile: the rules of DML_TILE_OPERATOR_DESC at each feature level."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -307,7 +307,10 @@ def _align(
 
 
 def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+    try:
+        return value if isinstance(value, str) else tuple(value)
+    except TypeError:  # not a sequence: check says so
+        return value
 
 
 def _sizes(operator: str, tensor: str) -> Argument:

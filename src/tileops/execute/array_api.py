@@ -11,7 +11,6 @@ import array_api_compat
 import numpy as np
 
 from tileops._plan import Plan, cached_plan
-from tileops._rules import show
 from tileops.errors import DTypeError, ShapeError
 
 
@@ -62,11 +61,14 @@ class Executor:
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat."""
-        rank = max(len(plan.shape), len(plan.spread))
+        self.check_rank(operator, len(plan.spread))
+
+    def check_rank(self, operator: str, rank: int) -> None:
+        """Refuse more axes than the library's arrays have, in the result or on the way to it."""
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
-                f"{operator}: the result of shape {show(plan.shape)} needs {rank} axes on the "
-                f"way, and {self.library} arrays have {self.max_rank} at most; merge axes first"
+                f"{operator}: the result needs {rank} axes, or on the way to it, and "
+                f"{self.library} arrays have {self.max_rank} at most; merge axes first"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:

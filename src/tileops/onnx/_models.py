@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
 from tileops.errors import DTypeError, UnsupportedError
 
 DEFAULT_DOMAIN = ("", "ai.onnx")
 """The two names of ONNX's own domain."""
+
+TYPES = frozenset(helper.get_all_tensor_dtypes())
+"""The numbers of ONNX's element types."""
 
 
 def opset_of(model: Any) -> int:
@@ -32,10 +35,25 @@ def graphs_in(graph: Any) -> Iterator[Any]:
     """Go through a graph and the graphs inside of its nodes."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                if inner.output:
-                    yield from graphs_in(inner)
+        for inner in inner_graphs(node):
+            yield from graphs_in(inner)
+
+
+def inner_graphs(node: Any) -> list[Any]:
+    """List the graphs that a node holds itself."""
+    found: list[Any] = []
+    for attribute in node.attribute:
+        found += [attribute.g] * attribute.HasField("g")
+        found += attribute.graphs
+    return found
+
+
+def dims_of(declared: Any) -> Any:
+    """Give a declared shape as a tuple: numbers, symbols, and "?" for what is unknown."""
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in declared.shape.dim
+    )
 
 
 def name_of(node: Any) -> str:
@@ -43,9 +61,15 @@ def name_of(node: Any) -> str:
     return f"node {node.name or ', '.join(node.output)!r} ({node.op_type})"
 
 
-def check_tensors(graph: Any) -> None:
-    """Refuse data outside of the model, in every graph, and tensors that are sparse."""
+def check_graph(graph: Any) -> None:
+    """Refuse data outside of the model, tensors that are sparse, and names that are no text."""
     for inner in graphs_in(graph):
+        values = (*inner.input, *inner.output, *inner.value_info, *inner.initializer)
+        names = [value.name for value in values]
+        names += [name for node in inner.node for name in (*node.input, *node.output, node.name)]
+        for name in names:
+            if not isinstance(name, str):
+                raise UnsupportedError(f"the name {name!r} in the model is no text")
         if inner.sparse_initializer:
             name = inner.sparse_initializer[0].values.name
             raise UnsupportedError(f"initializer {name!r} is sparse; make it dense")
@@ -60,8 +84,8 @@ def check_attributes(node: Any) -> None:
     for attribute in node.attribute:
         if attribute.HasField("sparse_tensor"):
             raise UnsupportedError(f"{name_of(node)}: its value is sparse; make it dense")
-        if attribute.HasField("t"):
-            _check_inside(name_of(node), attribute.t)
+        for tensor in (attribute.t, *attribute.tensors):
+            _check_inside(name_of(node), tensor)
         if attribute.ref_attr_name:
             raise UnsupportedError(
                 f"{name_of(node)}: its attribute {attribute.name!r} refers to one of a function, "
@@ -74,8 +98,9 @@ def read_tensor(owner: str, tensor: Any) -> Any:
     try:
         if tensor.data_type == onnx.TensorProto.STRING:
             # Not through a fixed width, which a single long string would make large.
-            words = [word.decode() for word in tensor.string_data]
-            return np.array([*words, None], object)[:-1].reshape(tuple(tensor.dims))
+            words = np.empty(len(tensor.string_data), object)
+            words[:] = [word.decode() for word in tensor.string_data]
+            return words.reshape(tuple(tensor.dims))
         return numpy_helper.to_array(tensor)
     except (KeyError, TypeError, ValueError) as error:
         raise UnsupportedError(f"{owner}: its data cannot be read: {error!r}") from error

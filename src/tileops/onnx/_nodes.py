@@ -86,6 +86,7 @@ def run_node(
                 return _concat(node, inputs, max_bytes)
             case _:
                 operator: Any = in_opset(node.op_type, opset)
+                # The reference evaluator checks no node before it runs.
                 if operator is None or len(inputs) != (3 if operator is TILE_1 else 2):
                     raise UnsupportedError(
                         f"{node.op_type} of {len(inputs)} inputs is no operator of opset {opset}"
@@ -104,6 +105,8 @@ def to_library(owner: str, value: Any, executor: Executor, device: str | None) -
         return value
     try:
         return executor.from_numpy(value, device)
+    except MemoryError:
+        raise
     except Exception as error:
         raise DTypeError(
             f"{owner}: {executor.library} cannot hold {found.dtype(value)} on its "
@@ -112,10 +115,12 @@ def to_library(owner: str, value: Any, executor: Executor, device: str | None) -
 
 
 def to_host(owner: str, value: Any) -> Any:
-    """Give an array's values as a NumPy array, one that may be written to."""
+    """Give an array's values as a NumPy array: itself if it is one, else one to write to."""
     executor = execute.executor_of(owner, value)
     try:
         host = executor.to_numpy(value)
+    except MemoryError:
+        raise
     except Exception as error:
         raise DTypeError(f"{owner}: {executor.library} cannot give its values: {error}") from error
     return host if host is value or host.flags.writeable else host.copy()
@@ -158,16 +163,17 @@ def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
         raise DTypeError(f"the inputs have dtypes {', '.join(dtypes)}; they must be the same")
     found = [executor.shape("Concat", value) for executor, value in pairs]
     shapes = ", ".join(map(str, found))
-    sizes = [executor.itemsize(value) for executor, value in pairs]
-    nbytes = sum(prod(shape) * size for shape, size in zip(found, sizes, strict=True))
+    # Texts of several widths become objects or the widest of them.
+    itemsize = max(executor.itemsize(value) for executor, value in pairs)
+    nbytes = sum(map(prod, found)) * itemsize
     if max_bytes is not None and nbytes > max_bytes:
         raise OutputTooLargeError(
             f"the result of inputs of shapes {shapes} takes {nbytes} bytes, more than "
             f"max_bytes={max_bytes}; use smaller inputs or raise max_bytes"
         )
     parts = [to_host("Concat", value) for value in inputs]
-    if dtypes == ["string"]:
-        parts = [part.astype(object) for part in parts]
+    if len({part.dtype.kind for part in parts}) > 1:
+        parts = [part.astype(object) for part in parts]  # texts, of which some are objects
     axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
     try:
         return np.concatenate(parts, axis)

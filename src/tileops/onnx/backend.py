@@ -15,7 +15,7 @@ from tileops._rules import TILE, show
 from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, UnsupportedError
 from tileops.execute.array_api import Executor
-from tileops.onnx._models import check_tensors, opset_of, read_tensor
+from tileops.onnx._models import TYPES, check_graph, dims_of, opset_of, read_tensor
 from tileops.onnx._nodes import check_node, executor_for, run_node, to_host, to_library
 from tileops.onnx._schemas import VERSIONS
 
@@ -105,7 +105,7 @@ class _LibraryBackend(Backend):
     @classmethod
     def supports_device(cls, device: str) -> bool:
         """Whether the library has a device here, such as "CPU", "CUDA" or "CUDA:1"."""
-        return cls.executor.has_device(device.lower())
+        return isinstance(device, str) and cls.executor.has_device(device.lower())
 
     @classmethod
     def prepare(  # type: ignore[override]
@@ -116,7 +116,11 @@ class _LibraryBackend(Backend):
         check_options("ONNX backend", max_bytes=max_bytes)
         opset = opset_of(model)
         graph = model.graph
-        check_tensors(graph)
+        if model.functions:
+            raise UnsupportedError(
+                "the model has functions; inline them with onnx.inliner.inline_local_functions"
+            )
+        check_graph(graph)
         for value in graph.input:
             _check_declared(value)
         for node in graph.node:
@@ -127,6 +131,8 @@ class _LibraryBackend(Backend):
             for tensor in graph.initializer
         }
         inputs = {value.name: value.type.tensor_type for value in graph.input}
+        for name in set(inputs) & set(constants):
+            _check_input(name, constants[name], inputs[name])
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
             raise UnsupportedError("an output stands there twice")
@@ -162,30 +168,31 @@ class _LibraryBackend(Backend):
         opset = onnx.defs.onnx_opset_version() if opset_version is None else opset_version
         if not isinstance(node, onnx.NodeProto):
             raise DTypeError(f"the node is {type(node).__name__}; pass an onnx.NodeProto")
+        if not isinstance(opset, int):
+            raise DTypeError(f"opset_version is {opset!r}; pass an int")
         check_node(node, opset)
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
-        names = list(node.input)
-        if isinstance(inputs, list | tuple) and len(inputs) == len(names):
-            inputs = dict(zip(names, inputs, strict=True))  # a name may stand there twice
-        undeclared = dict.fromkeys(names, onnx.TypeProto.Tensor())
+        alone = onnx.NodeProto()
+        alone.CopyFrom(node)
+        if not isinstance(inputs, Mapping):
+            # Each input by its place: a name may stand there twice, with two values.
+            del alone.input[:]
+            alone.input.extend(f"{i}: {name}" for i, name in enumerate(node.input))
+        undeclared = dict.fromkeys(alone.input, onnx.TypeProto.Tensor())
         how = cls.executor, device, max_bytes
-        return _Prepared([node], undeclared, list(node.output), {}, opset, *how).run(inputs)
+        return _Prepared([alone], undeclared, list(node.output), {}, opset, *how).run(inputs)
 
     @classmethod
     def _device(cls, device: str | None) -> str | None:
         """Name a device as the library's executor does; None for the library's default."""
         if device is None:
             return None
-        if isinstance(device, str) and cls.supports_device(device):
+        if cls.supports_device(device):
             return device.lower()
         raise UnsupportedError(
             f"the device is {device!r}; {cls.executor.library} has "
             f"{', '.join(cls.executor.devices())} here"
         )
-
-
-_TYPES = frozenset(helper.get_all_tensor_dtypes())
-"""The numbers of ONNX's element types."""
 
 
 @dataclass
@@ -208,13 +215,11 @@ class _Prepared(BackendRep):
         values = {**self.constants, **given}
         last_use = {name: i for i, node in enumerate(self.nodes) for name in node.input}
         last_use |= dict.fromkeys(self.outputs, -1)  # kept to the end
-        own: set[str] = set()
+        own = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
         for i, node in enumerate(self.nodes):
             arguments = [values[name] for name in node.input]
             how = self.executor, self.device, self.max_bytes
             values[node.output[0]] = run_node(node, self.opset, arguments, *how)
-            if node.op_type in VERSIONS:
-                own.add(node.output[0])
             for name in set(node.input):
                 if last_use[name] == i:
                     del values[name]
@@ -222,7 +227,8 @@ class _Prepared(BackendRep):
         for name in self.outputs:
             value, owner = values[name], f"output {name!r}"
             if name not in own:
-                value = run(TILE, value, (), max_bytes=self.max_bytes)
+                copy = TILE._replace(argument=TILE.argument._replace(operator=owner))
+                value = run(copy, value, (), max_bytes=self.max_bytes)
             if is_of_library:
                 results.append(to_library(owner, value, self.executor, self.device))
             else:
@@ -263,7 +269,7 @@ class _Prepared(BackendRep):
 
 def _check_declared(value: Any) -> None:
     kind = value.type.WhichOneof("value")
-    if kind != "tensor_type" or value.type.tensor_type.elem_type not in _TYPES:
+    if kind != "tensor_type" or value.type.tensor_type.elem_type not in TYPES:
         raise UnsupportedError(
             f"input {value.name!r} is declared as {kind or 'nothing'}, not as a tensor of some "
             f"type; only tensors are run"
@@ -283,10 +289,7 @@ def _check_input(name: str, value: Any, declared: Any) -> None:
             )
     if declared.HasField("shape"):
         shape = executor.shape(f"input {name!r}", value)
-        dims: Any = tuple(
-            dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
-            for dim in declared.shape.dim
-        )
+        dims = dims_of(declared)
         known = [dim if isinstance(dim, int) else None for dim in dims]
         if len(shape) != len(dims) or any(
             size not in {None, n} for size, n in zip(known, shape, strict=True)

@@ -11,8 +11,11 @@ from tileops._rules import check_dtype
 from tileops.errors import RepeatsTypeError, TileOpsError, UnsupportedError
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
-    check_tensors,
+    TYPES,
+    check_graph,
+    dims_of,
     graphs_in,
+    inner_graphs,
     name_of,
     opset_of,
     read_tensor,
@@ -68,6 +71,11 @@ def upgrade(model: Any) -> Any:
     --------
     tileops.onnx.tile_1 : What a Tile-1 node means.
 
+    Notes
+    -----
+    The converter drops training information, quantization annotations and the metadata
+    of graphs and nodes.
+
     Examples
     --------
     >>> import onnx
@@ -108,7 +116,13 @@ def upgrade(model: Any) -> Any:
     imports = [o for o in result.opset_import if o.domain != _STAND_IN]
     del result.opset_import[:]
     result.opset_import.extend(imports)
-    onnx.checker.check_model(result, full_check=True)
+    try:
+        onnx.checker.check_model(result, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise UnsupportedError(
+            f"the upgraded model is refused by onnx.checker: {error}; correct the types and "
+            f"shapes that the model declares"
+        ) from error
     return result
 
 
@@ -145,7 +159,9 @@ def _check_convertible(model: Any) -> None:
             f"the model has ir_version {model.ir_version}; onnx.version_converter reads "
             f"{_FIRST_IR} and later"
         )
-    check_tensors(model.graph)
+    if any(o.domain == _STAND_IN for o in model.opset_import):
+        raise UnsupportedError(f"the model has nodes of the domain {_STAND_IN!r}")
+    check_graph(model.graph)
 
 
 def _convert(model: Any, version: int, original: Any) -> Any:
@@ -166,7 +182,22 @@ def _convert(model: Any, version: int, original: Any) -> Any:
         names = [value.name for value in graph.value_info]
         del graph.value_info[:]
         graph.value_info.extend(declared[name] for name in names if name in declared)
+        if model.ir_version <= _FIRST_IR:
+            _name_constants(graph)
     return converted
+
+
+def _name_constants(graph: Any) -> None:
+    """Make nodes of the initializers that adapters added: old models had them in inputs only."""
+    inputs = {value.name for value in graph.input}
+    added = [tensor for tensor in graph.initializer if tensor.name not in inputs]
+    if added:
+        kept = [tensor for tensor in graph.initializer if tensor.name in inputs]
+        nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in added]
+        nodes += graph.node
+        del graph.node[:], graph.initializer[:]
+        graph.node.extend(nodes)
+        graph.initializer.extend(kept)
 
 
 def _values(graph: Any) -> list[Any]:
@@ -179,38 +210,37 @@ def _scopes(model: Any) -> list[Any]:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
         raise UnsupportedError(f"onnx.shape_inference refuses the model: {error}") from error
-    overridable = {value.name for value in model.graph.input}
-    return list(_scopes_of(model.graph, inferred.graph, {}, {}, overridable))
+    return list(_scopes_of(model.graph, inferred.graph, {}, {}))
 
 
-def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any, overridable: Any) -> Any:
+def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Any:
     types = types | {value.name: value.type.tensor_type for value in _values(twin)}
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAIN:
-            tensors[node.output[0]] = node.attribute[0].t
-    constants = constants | {n: t for n, t in tensors.items() if n not in overridable}
+            tensors[node.output[0]] = node.attribute[0].t  # at opset 6 it has no other form
+    given = {value.name for value in graph.input}
+    constants = {n: t for n, t in (constants | tensors).items() if n not in given}
     yield graph, types, constants
     for node, other in zip(graph.node, twin.node, strict=True):
-        for a, b in zip(node.attribute, other.attribute, strict=True):
-            for inner, inferred in zip((a.g, *a.graphs), (b.g, *b.graphs), strict=True):
-                if inner.output:
-                    yield from _scopes_of(inner, inferred, types, constants, overridable)
+        for inner, inferred in zip(inner_graphs(node), inner_graphs(other), strict=True):
+            yield from _scopes_of(inner, inferred, types, constants)
 
 
 def _annotate(model: Any) -> bool:
-    """Declare the rank of a stand-in's result, which is that of its input."""
+    """Declare the rank of the stand-ins' results, where that of the input is known."""
+    added = False
     for graph, types, _ in _scopes(model):
         for node in _stand_ins(graph):
             given, output = types.get(node.input[0]), node.output[0]
             known = output in types and types[output].HasField("shape")
-            if known or given is None or not given.HasField("shape"):
+            if known or _dtype(given) is None or not given.HasField("shape"):
                 continue
             sizes = [None] * len(given.shape.dim)
             value = helper.make_tensor_value_info(output, given.elem_type, sizes)
             graph.value_info.append(value)
-            return True
-    return False
+            added = True
+    return added
 
 
 def _rewrite(model: Any, make_repeats: Any) -> bool:
@@ -248,15 +278,11 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
     dtypes = _check_types(node, types)
     if given is None or not given.HasField("shape") or not {tiles, axis} <= set(constants):
         return None
-    shape: Any = tuple(
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
-        for dim in given.shape.dim
-    )
     counts = (
         read_whole(TILE_1.argument, read_tensor(tiles, constants[tiles]), dtypes),
         read_whole(TILE_1_AXIS, read_tensor(axis, constants[axis]), dtypes),
     )
-    _, repeats = TILE_1.align(TILE_1.argument, shape, counts)
+    _, repeats = TILE_1.align(TILE_1.argument, dims_of(given), counts)
     return made.constant(np.array(repeats, np.int64))
 
 
@@ -290,7 +316,7 @@ def _check_types(node: Any, types: Any) -> tuple[str, ...]:
 
 
 def _dtype(declared: Any) -> str | None:
-    if declared is None or not declared.elem_type:
+    if declared is None or declared.elem_type not in TYPES:
         return None
     return str(helper.tensor_dtype_to_np_dtype(declared.elem_type).name)
 
