@@ -185,6 +185,8 @@ def test_a_desc_is_checked_without_an_array():
             checked(**change)
     with pytest.raises(tileops.DTypeError, match=r"a tensor is tuple \(1, 2\); pass a TensorDesc"):
         TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
+    with pytest.raises(tileops.ShapeError, match=r"input sizes has shape \(\); it must be"):
+        checked(sizes=np.array(2))
     with pytest.raises(tileops.ShapeError, match="input sizes is 2, a single count"):
         checked(sizes=2)
     same = TensorDesc("INT8", [1, 2]), TensorDesc("INT8", np.array([1, 2]))
@@ -296,3 +298,18 @@ def test_jax_traces_the_dialects_and_says_that_counts_are_static():
         jax.jit(tileops.onnx.tile)(x, jnp.array([2, 1]))
     with pytest.raises(TypeError, match=r"^Tile-1: tiles is traced.*must be static"):
         jax.jit(tileops.onnx.tile_1)(x, jnp.array(2), 0)
+
+
+@pytest.mark.library("numpy")
+def test_a_refused_rank_leaves_no_plan_behind():
+    x = np.ones(1, np.float32)
+    counts = (1,) * 100_000
+    with pytest.raises(tileops.ShapeError, match="axes"):
+        tileops.onnx.expand(x, counts)
+    tracemalloc.start()
+    for _ in range(3):
+        with pytest.raises(tileops.ShapeError, match="axes"):
+            tileops.onnx.expand(x, counts)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1_000_000

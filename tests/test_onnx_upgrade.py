@@ -1,6 +1,7 @@
 """Tile-1 becomes Tile-13; that the meaning stays is tested on onnxruntime, in conformance/."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.parser import parse_model
@@ -332,3 +333,54 @@ def test_functions_with_a_tile_1_are_refused():
 def test_what_is_no_model_is_refused():
     with pytest.raises(tileops.DTypeError, match="the model is NoneType; pass an onnx"):
         upgrade(None)
+
+
+def test_an_input_of_a_body_hides_a_constant_of_its_name():
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> '
+        "g (float[2, 3] x, int64 n, bool c, float t) => (float last, float[k, a, b] y) {"
+        "  tiles = Constant <value = float {5.0}> ()  axis = Constant <value = float {1.0}> ()"
+        "  last, y = Loop (n, c, t) < body = b (int64 i, bool c_in, float tiles) "
+        "=> (bool c_out, float t_out, float[f, g] s) {"
+        "    c_out = Identity (c_in)  t_out = Identity (tiles)  s = Tile (x, tiles, axis) } > }"
+    )
+    upgraded = upgrade(model)
+    body = upgraded.graph.node[-1].attribute[0].g
+    assert "ScatterElements" in [node.op_type for node in body.node]
+
+
+def test_constants_that_adapters_add_are_nodes_in_an_old_model():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 2]> g (float[2, 3] x) => (float[a, b] y) {'
+        "  two = Constant <value = float {2.0}> ()  one = Constant <value = float {1.0}> ()"
+        "  padded = Pad <pads = [0, 1, 0, 1]> (x)  y = Tile (padded, two, one) }"
+    )
+    padded = np.pad(X, ((0, 0), (1, 1)))
+    assert np.array_equal(run(upgrade(model), x=X), np.tile(padded, (1, 2)))
+
+
+@pytest.mark.parametrize("declared", ["float[2, 3]", "float[6]", "double[a, b]"])
+def test_a_wrong_declaration_is_refused_as_one(declared):
+    model = parse_model(
+        f'<ir_version: 4, opset_import: ["": 5]> g (float[2, 3] x) => ({declared} y) {{'
+        "  two = Constant <value = float {2.0}> ()  one = Constant <value = float {1.0}> ()"
+        "  y = Tile (x, two, one) }"
+    )
+    with pytest.raises(tileops.UnsupportedError, match=r"onnx\.checker|onnx\.shape_inference"):
+        upgrade(model)
+
+
+def test_odd_models_are_refused():
+    strange = constant()
+    strange.graph.input[0].type.tensor_type.elem_type = 999
+    with pytest.raises(tileops.UnsupportedError, match="'x' is declared of type 999"):
+        upgrade(strange)
+    foreign = constant()
+    foreign.opset_import.append(helper.make_opsetid("tileops.upgrade", 1))
+    with pytest.raises(tileops.UnsupportedError, match=r"nodes of the domain 'tileops\.upgrade'"):
+        upgrade(foreign)
+    nameless = onnx.load_from_string(
+        constant().SerializeToString().replace(b"tiles", b"t\xff\xfees")
+    )
+    with pytest.raises(tileops.UnsupportedError, match="is no text"):
+        upgrade(nameless)

@@ -62,7 +62,7 @@ def name_of(node: Any) -> str:
 
 
 def check_graph(graph: Any) -> None:
-    """Refuse data outside of the model, tensors that are sparse, and names that are no text."""
+    """Refuse data outside of the model, sparse tensors, and names and types that are none."""
     for inner in graphs_in(graph):
         values = (*inner.input, *inner.output, *inner.value_info, *inner.initializer)
         names = [value.name for value in values]
@@ -70,6 +70,10 @@ def check_graph(graph: Any) -> None:
         for name in names:
             if not isinstance(name, str):
                 raise UnsupportedError(f"the name {name!r} in the model is no text")
+        for value in (*inner.input, *inner.output, *inner.value_info):
+            kind = value.type.tensor_type.elem_type
+            if kind not in TYPES | {0}:  # 0 is undefined
+                raise UnsupportedError(f"{value.name!r} is declared of type {kind}, which is none")
         if inner.sparse_initializer:
             name = inner.sparse_initializer[0].values.name
             raise UnsupportedError(f"initializer {name!r} is sparse; make it dense")
