@@ -236,14 +236,14 @@ class _Prepared(BackendRep):
         return tuple(results)
 
     def _bind(self, inputs: Any) -> dict[str, Any]:
+        """Give each input its name, and refuse what the graph does not take."""
         required = [name for name in self.inputs if name not in self.constants]
-        wanted = f"it takes {len(required)}: {', '.join(required) or 'none'}"
         if isinstance(inputs, Mapping):
             given = dict(inputs)
         elif isinstance(inputs, list | tuple):
             names = list(self.inputs) if len(inputs) == len(self.inputs) else required
             if len(inputs) != len(names):
-                raise ShapeError(f"the number of inputs is {len(inputs)}; {wanted}")
+                raise ShapeError(f"the number of inputs is {len(inputs)}; {_wanted(required)}")
             given = dict(zip(names, inputs, strict=True))
         else:
             raise DTypeError(
@@ -251,20 +251,27 @@ class _Prepared(BackendRep):
             )
         if not set(required) <= set(given) <= set(self.inputs):
             named = ", ".join(map(str, given)) or "none"
-            raise ShapeError(f"the inputs are named {named}; {wanted}")
+            raise ShapeError(f"the inputs are named {named}; {_wanted(required)}")
         for name, value in given.items():
-            if execute.find(value) not in {self.executor, execute.library("numpy")}:
-                raise DTypeError(
-                    f"input {name!r} is {type(value).__module__}.{type(value).__name__}; pass an "
-                    f"array of NumPy or of {self.executor.library}"
-                )
-            if isinstance(value, np.ndarray) and type(value) not in {np.ndarray, np.memmap}:
-                raise DTypeError(
-                    f"input {name!r} is {type(value).__name__}, and a tensor is a plain array; "
-                    f"pass numpy.asarray(x)"
-                )
+            self._check_kind(name, value)
             _check_input(name, value, self.inputs[name])
         return given
+
+    def _check_kind(self, name: str, value: Any) -> None:
+        if execute.find(value) not in {self.executor, execute.library("numpy")}:
+            raise DTypeError(
+                f"input {name!r} is {type(value).__module__}.{type(value).__name__}; pass an "
+                f"array of NumPy or of {self.executor.library}"
+            )
+        if isinstance(value, np.ndarray) and type(value) not in {np.ndarray, np.memmap}:
+            raise DTypeError(
+                f"input {name!r} is {type(value).__name__}, and a tensor is a plain array; "
+                f"pass numpy.asarray(x)"
+            )
+
+
+def _wanted(required: list[str]) -> str:
+    return f"it takes {len(required)}: {', '.join(required) or 'none'}"
 
 
 def _check_declared(value: Any) -> None:
