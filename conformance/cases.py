@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+import tileops
+
 FIXED = ("bool", "float16", "float32", "float64", "complex64", "complex128", "bfloat16")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 DTYPES = (*FIXED, *INTEGERS, "string")
@@ -28,6 +30,17 @@ class Case:
     def arrays(self):
         """Make the two inputs."""
         return bits(self.dtype, self.shape, self.seed), np.array(self.counts, self.counts_dtype)
+
+    def ours(self):
+        """Run the node here."""
+        return getattr(tileops.onnx, f"{self.op_type.lower()}_{self.version}")(*self.arrays())
+
+    def has_signalling_nan(self):
+        """Whether an input of float16 has a NaN that arithmetic would make quiet."""
+        if self.dtype != "float16":
+            return False
+        raw = self.arrays()[0].view(np.uint16)
+        return bool(np.any((raw & 0x7E00 == 0x7C00) & (raw & 0x01FF != 0)))
 
     def model(self):
         """Make a model of the node, in which no shape is declared."""
@@ -56,11 +69,10 @@ class Case:
         """Write a script that shows the case here, for a failure's message."""
         return (
             f"\nimport sys; sys.path[:0] = ['conformance']  # in a checkout\n"
-            f"import tileops\nfrom cases import Case\n"
+            f"from cases import Case\n"
             f"case = {self!r}\n"
-            f"x, counts = case.arrays()\n"
             f"open('case.onnx', 'wb').write(case.model().SerializeToString())  # for the peer\n"
-            f"print(tileops.onnx.{self.op_type.lower()}_{self.version}(x, counts))\n"
+            f"print(case.ours())\n"
         )
 
     @property

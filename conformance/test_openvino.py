@@ -41,17 +41,16 @@ class TileCase(Case):
             x = values.astype(narrow).astype(self.dtype)
         return x, counts
 
+    def ours(self):
+        return tileops.openvino.tile(*self.arrays())
+
     def __str__(self):
         return (
             f"\nimport sys; sys.path[:0] = ['conformance', 'tests']  # in a checkout\n"
-            f"import numpy as np\nfrom test_openvino import TileCase, ours, theirs\n"
+            f"from test_openvino import TileCase, theirs\n"
             f"case = {self!r}\n"
-            f"print(ours(case), theirs(case))\n"
+            f"print(case.ours(), theirs(case))\n"
         )
-
-
-def ours(case):
-    return tileops.openvino.tile(*case.arrays())
 
 
 def element_type(dtype):
@@ -116,13 +115,6 @@ def repeats_three_inner_axes(case):
     return sum(count > 1 for count in padded[1:]) >= 3
 
 
-def has_signalling_nan(case):
-    if case.dtype != "float16":
-        return False
-    raw = case.arrays()[0].view(np.uint16)
-    return bool(np.any((raw & 0x7E00 == 0x7C00) & (raw & 0x01FF != 0)))
-
-
 DEVIATIONS = [
     Deviation(
         "its CPU plugin passes elements of 64 bits through 32",
@@ -131,7 +123,7 @@ DEVIATIONS = [
     ),
     Deviation(
         "its CPU plugin makes a quiet NaN of a signalling one of float16",
-        has_signalling_nan,
+        Case.has_signalling_nan,
         case_of("float16", (4_000,), (2,)),
     ),
     Deviation(
@@ -164,7 +156,7 @@ DEVIATIONS = [
 
 def test_random_nodes_are_the_same_or_refused_by_both(rng, count):
     drawn = (draw(rng) for _ in range(count * 5 // 4))  # a quarter is not safe to run
-    compare(f"{PEER}: Tile-1", drawn, ours, theirs, DEVIATIONS)
+    compare(f"{PEER}: Tile-1", drawn, TileCase.ours, theirs, DEVIATIONS)
 
 
 @pytest.mark.parametrize("i", range(len(DEVIATIONS)), ids=lambda i: DEVIATIONS[i].reason)
@@ -172,7 +164,7 @@ def test_the_deviation_is_still_so(i):
     """Run in a process of its own, which may crash."""
     code = (
         f"import oracle, test_openvino as t\n"
-        f"oracle.still_deviates(t.DEVIATIONS[{i}], t.ours, t.theirs)\n"
+        f"oracle.still_deviates(t.DEVIATIONS[{i}], t.TileCase.ours, t.theirs)\n"
         f"print('still so')\n"
     )
     done = subprocess.run(
@@ -197,5 +189,5 @@ def test_negative_counts_have_the_size_that_it_infers(rng, count):
         case = replace(case, counts=tuple(counts), counts_dtype="int8", is_constant=True)
         x, given = case.arrays()
         constant = opset13.tile(opset13.constant(np.zeros(x.shape, np.float32)), given)
-        assert tuple(constant.output(0).get_shape()) == ours(case).shape, str(case)
+        assert tuple(constant.output(0).get_shape()) == case.ours().shape, str(case)
     REPORT.append(f"{PEER}: Tile-1 with negative counts: {total} shapes; 0 differences")

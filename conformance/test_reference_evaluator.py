@@ -17,11 +17,6 @@ OPSETS = {("Tile", 6): 6, ("Tile", 13): 13, ("Expand", 8): 8, ("Expand", 13): 13
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # it multiplies NaN
 
 
-def ours(case):
-    operator = getattr(tileops.onnx, f"{case.op_type.lower()}_{case.version}")
-    return operator(*case.arrays())
-
-
 def theirs(case):
     return ReferenceEvaluator(case.model()).run(None, case.feeds())[0]
 
@@ -79,16 +74,16 @@ DEVIATIONS = [
 def test_random_nodes_have_the_same_values(rng, count, op_type, version):
     opset = OPSETS[op_type, version]
     drawn = (cases.draw(rng, op_type, opset) for _ in range(-(-count // 4)))
-    compare(f"{PEER}: {op_type}-{version}", drawn, ours, theirs, DEVIATIONS)
+    compare(f"{PEER}: {op_type}-{version}", drawn, Case.ours, theirs, DEVIATIONS)
 
 
 @pytest.mark.parametrize("op_type, version", OPSETS)
 def test_with_new_ops_it_follows_every_rule(rng, count, op_type, version):
     opset = OPSETS[op_type, version]
     drawn = (cases.draw(rng, op_type, opset) for _ in range(-(-count // 8)))
-    compare(f"{PEER} with new_ops: {op_type}-{version}", drawn, ours, strict)
+    compare(f"{PEER} with new_ops: {op_type}-{version}", drawn, Case.ours, strict)
 
 
 @pytest.mark.parametrize("deviation", DEVIATIONS, ids=lambda deviation: deviation.reason)
 def test_the_deviation_is_still_so(deviation):
-    still_deviates(deviation, ours, theirs)
+    still_deviates(deviation, Case.ours, theirs)

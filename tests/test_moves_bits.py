@@ -16,15 +16,6 @@ CASES = 2_000
 MOST_ELEMENTS = 100_000
 
 
-def assert_moved(xp, x, result, expected):
-    """Compare library, dtype, shape, device and bits."""
-    assert xp.is_own(result)
-    assert result.dtype == x.dtype
-    assert tuple(result.shape) == expected.shape
-    assert xp.place(result) == xp.place(x)
-    assert xp.bits(result).tobytes() == expected.tobytes()
-
-
 @st.composite
 def tiles(draw):
     """A shape and repeats, aligned in every way, with a result of bounded size."""
@@ -81,7 +72,7 @@ def test_random_cases_equal_the_reference_bit_for_bit(xp, operator):
         x = xp.make(bits, dtype)
         result = getattr(tileops, operator)(x, counts, copy=copy)
         expected = {"tile": reference.tiled, "expand": reference.expanded}[operator](bits, counts)
-        assert_moved(xp, x, result, expected)
+        variants.assert_moved(xp, x, result, expected)
         assert xp.bits(x).tobytes() == bits.tobytes()
         assert getattr(tileops, f"{operator}_shape")(shape, counts) == expected.shape
 
@@ -92,10 +83,10 @@ def test_every_dtype_is_tiled_and_expanded(xp, rng):
     for dtype, itemsize in xp.dtypes.items():
         bits = variants.random_bits(rng, dtype, itemsize, (2, 1, 3))
         x = xp.make(bits, dtype)
-        assert_moved(xp, x, tileops.tile(x, (2, 3, 2)), reference.tiled(bits, (2, 3, 2)))
+        variants.assert_moved(xp, x, tileops.tile(x, (2, 3, 2)), reference.tiled(bits, (2, 3, 2)))
         for copy in (None, True):
             result = tileops.expand(x, (2, 2, 4, 1), copy=copy)
-            assert_moved(xp, x, result, reference.expanded(bits, (2, 2, 4, 1)))
+            variants.assert_moved(xp, x, result, reference.expanded(bits, (2, 2, 4, 1)))
 
 
 def test_signalling_nans_payloads_and_negative_zero_survive(xp):
@@ -105,7 +96,7 @@ def test_signalling_nans_payloads_and_negative_zero_survive(xp):
     ):
         bits = np.array(patterns, unsigned).view(f"V{unsigned[1]}")
         x = xp.make(bits, dtype)
-        assert_moved(xp, x, tileops.tile(x, (3, 2)), reference.tiled(bits, (3, 2)))
+        variants.assert_moved(xp, x, tileops.tile(x, (3, 2)), reference.tiled(bits, (3, 2)))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +124,7 @@ def test_ranks_and_lengths(xp, rng, shape, repeats):
     x = xp.make(bits, "int32")
     counts = (repeats,) if isinstance(repeats, int) else repeats
     expected = reference.tiled(bits, counts)
-    assert_moved(xp, x, tileops.tile(x, repeats), expected)
+    variants.assert_moved(xp, x, tileops.tile(x, repeats), expected)
     assert expected.tobytes() == np.tile(bits.view("i4"), counts).tobytes()
 
 
@@ -157,7 +148,7 @@ def test_expand_is_two_way(xp, rng, shape, target, expected):
     result = tileops.expand(x, target)
     assert tuple(result.shape) == expected == tileops.expand_shape(shape, target)
     sizes = (target,) if isinstance(target, int) else target
-    assert_moved(xp, x, result, reference.expanded(bits, sizes))
+    variants.assert_moved(xp, x, result, reference.expanded(bits, sizes))
 
 
 def test_counts_that_change_nothing_on_an_empty_axis_do_not_overflow(xp, rng):

@@ -36,6 +36,15 @@ def random_bits(rng, dtype, itemsize, shape):
     return np.frombuffer(raw.tobytes(), f"V{itemsize}").reshape(shape)
 
 
+def assert_moved(xp, x, result, expected):
+    """Compare library, dtype, shape, device and bits."""
+    assert xp.is_own(result)
+    assert result.dtype == x.dtype
+    assert tuple(result.shape) == expected.shape
+    assert xp.place(result) == xp.place(x)
+    assert xp.bits(result).tobytes() == expected.tobytes()
+
+
 class Variant:
     """Arrays of a library, made in one particular way."""
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a specification's module when it is first asked for: half of the import's time."""
+    """Import a specification's module when it is first asked for, not with the package."""
     if name in {"directml", "onnx", "openvino"}:
         return import_module(f"tileops.{name}")
     raise AttributeError(f"module 'tileops' has no attribute {name!r}")

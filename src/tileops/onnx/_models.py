@@ -72,7 +72,7 @@ def check_graph(graph: Any) -> None:
                 raise UnsupportedError(f"the name {name!r} in the model is no text")
         for value in (*inner.input, *inner.output, *inner.value_info):
             kind = value.type.tensor_type.elem_type
-            if kind not in TYPES | {0}:  # 0 is undefined
+            if kind and kind not in TYPES:
                 raise UnsupportedError(f"{value.name!r} is declared of type {kind}, which is none")
         if inner.sparse_initializer:
             name = inner.sparse_initializer[0].values.name

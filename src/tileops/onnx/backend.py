@@ -15,7 +15,7 @@ from tileops._rules import TILE, show
 from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, UnsupportedError
 from tileops.execute.array_api import Executor
-from tileops.onnx._models import TYPES, check_graph, dims_of, opset_of, read_tensor
+from tileops.onnx._models import check_attributes, check_graph, dims_of, opset_of, read_tensor
 from tileops.onnx._nodes import check_node, executor_for, run_node, to_host, to_library
 from tileops.onnx._schemas import VERSIONS
 
@@ -171,6 +171,7 @@ class _LibraryBackend(Backend):
         if not isinstance(opset, int):
             raise DTypeError(f"opset_version is {opset!r}; pass an int")
         check_node(node, opset)
+        check_attributes(node)
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
         alone = onnx.NodeProto()
         alone.CopyFrom(node)
@@ -276,7 +277,7 @@ def _wanted(required: list[str]) -> str:
 
 def _check_declared(value: Any) -> None:
     kind = value.type.WhichOneof("value")
-    if kind != "tensor_type" or value.type.tensor_type.elem_type not in TYPES:
+    if kind != "tensor_type" or not value.type.tensor_type.elem_type:
         raise UnsupportedError(
             f"input {value.name!r} is declared as {kind or 'nothing'}, not as a tensor of some "
             f"type; only tensors are run"

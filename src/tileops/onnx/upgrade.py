@@ -246,29 +246,29 @@ def _annotate(model: Any) -> bool:
 def _rewrite(model: Any, make_repeats: Any) -> bool:
     """Put a Tile in the place of each stand-in for which repeats can be made."""
     taken = _names(model)
-    rewritten = False
+    before = sum(len(_stand_ins(graph)) for graph in graphs_in(model.graph))
     for graph, types, constants in reversed(_scopes(model)):  # an outer graph copies its nodes
-        if not _stand_ins(graph):
-            continue
+        how = make_repeats, types, constants, taken
         nodes: list[Any] = []
         for node in graph.node:
-            made = _Nodes(taken, node.output[0] if node.output else "")
-            repeats = None
-            if node.domain == _STAND_IN:
-                try:
-                    repeats = make_repeats(node, types, constants, made)
-                except TileOpsError as error:
-                    raise type(error)(f"{name_of(node)}: {error}") from error
-            if repeats is None:
-                nodes.append(node)
-                continue
-            tile = helper.make_node("Tile", [node.input[0], repeats], node.output, node.name)
-            tile.doc_string = node.doc_string
-            nodes += [*made.nodes, tile]
-            rewritten = True
+            nodes += _tile_13(node, *how) if node.domain == _STAND_IN else [node]
         del graph.node[:]
         graph.node.extend(nodes)
-    return rewritten
+    return sum(len(_stand_ins(graph)) for graph in graphs_in(model.graph)) < before
+
+
+def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: Any) -> list[Any]:
+    """Give the nodes that take a stand-in's place; itself if no repeats can be made yet."""
+    made = _Nodes(taken, node.output[0])
+    try:
+        repeats = make_repeats(node, types, constants, made)
+    except TileOpsError as error:
+        raise type(error)(f"{name_of(node)}: {error}") from error
+    if repeats is None:
+        return [node]
+    tile = helper.make_node("Tile", [node.input[0], repeats], node.output, node.name)
+    tile.doc_string = node.doc_string
+    return [*made.nodes, tile]
 
 
 def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str | None:
