@@ -240,7 +240,7 @@ def test_external_constants_are_not_followed(tmp_path, monkeypatch):
     [
         (("int32", "float", "float"), tileops.DTypeError, "the input has dtype int32"),
         (("double", "float", "double"), tileops.RepeatsTypeError, "tiles is of float32"),
-        (("float", "float", "int32"), tileops.RepeatsTypeError, "axis is of int32"),
+        (("float", "float", "int32"), tileops.ShapeTypeError, "axis is of int32"),
     ],
 )
 def test_types_that_tile_1_refuses_are_refused(types, error, text, is_constant):

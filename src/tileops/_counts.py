@@ -5,7 +5,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, show
+from tileops._rules import Argument, check_element, show
 from tileops.execute.array_api import Executor
 
 
@@ -66,13 +66,8 @@ def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
 
 
 def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
-    executor = execute.find(array)
-    found = "an array of no known library" if executor is None else executor.dtype(array)
-    if executor is None or found not in dtypes:
-        raise argument.type_error(
-            f"{argument.operator}: {argument.name} is of {found}; {argument.operator} takes "
-            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it, or pass an int"
-        )
+    executor = _executor(argument, "", array)
+    check_element(argument, executor.dtype(array), dtypes)
     shape = tuple(array.shape)
     if any(size != 1 for size in shape):
         raise argument.error(
@@ -104,10 +99,7 @@ def _read_one(argument: Argument, where: str, count: Any) -> int:
 
 
 def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
-    executor = execute.find(array)
-    if executor is None:
-        kind = f"{type(array).__module__}.{type(array).__name__}"
-        raise _not_an_integer(argument, where, f"{kind}, an array of no known library")
+    executor = _executor(argument, where, array)
     is_vector = argument.is_vector and not where
     if len(array.shape) > 1 or (is_vector and len(array.shape) == 0):
         raise argument.error(
@@ -123,6 +115,14 @@ def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
         )
     values = _values(argument, where, executor, array)
     return tuple(_read_one(argument, where, value) for value in values)
+
+
+def _executor(argument: Argument, where: str, array: Any) -> Executor:
+    executor = execute.find(array)
+    if executor is None:
+        kind = f"{type(array).__module__}.{type(array).__name__}"
+        raise _not_an_integer(argument, where, f"{kind}, an array of no known library")
+    return executor
 
 
 def _values(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:

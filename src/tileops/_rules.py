@@ -119,6 +119,15 @@ def check_dtype(operator: Operator, dtype: str) -> None:
         )
 
 
+def check_element(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -> None:
+    """Refuse a number of another dtype than the input's type T, or int64."""
+    if dtype not in dtypes:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name} is of {dtype}; {argument.operator} takes "
+            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it"
+        )
+
+
 def align(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Put ones before the shorter of two tuples."""
     rank = max(len(shape), len(other))

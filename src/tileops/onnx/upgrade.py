@@ -7,8 +7,8 @@ import onnx
 from onnx import helper, numpy_helper, version_converter
 
 from tileops._counts import read_whole
-from tileops._rules import check_dtype
-from tileops.errors import RepeatsTypeError, TileOpsError, UnsupportedError
+from tileops._rules import check_dtype, check_element
+from tileops.errors import TileOpsError, UnsupportedError
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
     TYPES,
@@ -56,10 +56,11 @@ def upgrade(model: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If a constant `tiles` is negative or not whole. If `tiles` or `axis` is of a type
-        that `tile_1` refuses, also a TypeError.
+        If a constant `tiles` is negative or not whole; if it is of a type that `tile_1`
+        refuses, also a TypeError.
     ShapeError
-        If a constant `axis` is not whole, or out of range.
+        If a constant `axis` is not whole, or out of range; if it is of a type that
+        `tile_1` refuses, also a TypeError.
     DTypeError
         If the input of a Tile-1 is no float tensor, or `model` no model.
     UnsupportedError
@@ -306,12 +307,9 @@ def _check_types(node: Any, types: Any) -> tuple[str, ...]:
     if data is not None:
         check_dtype(TILE_1, data)
         dtypes = (data, INT64)
-    for name, dtype in zip(("tiles", "axis"), counts, strict=True):
-        if dtype is not None and dtype not in dtypes:
-            raise RepeatsTypeError(
-                f"{TILE_1.name}: {name} is of {dtype}; {TILE_1.name} takes {' or '.join(dtypes)} "
-                f"(the input's type T, or int64); convert it"
-            )
+    for argument, dtype in zip((TILE_1.argument, TILE_1_AXIS), counts, strict=True):
+        if dtype is not None:
+            check_element(argument, dtype, dtypes)
     return dtypes
 
 
