@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tileops
@@ -116,3 +117,14 @@ def test_narrow_and_typed_counts(jax):
     assert tileops.tile(x, jax.numpy.array(2, "int4")).shape == (6,)
     with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
         tileops.tile(x, jax.random.key(0))
+
+
+@pytest.mark.parametrize("operator, counts", [(tileops.tile, (3, 1)), (tileops.expand, (3, 2))])
+def test_bfloat16_subnormals_survive(jax, operator, counts):
+    jnp = jax.numpy
+    bits = np.array([0x7893, 0x0010], np.uint16)
+    x = jnp.asarray(bits).view(jnp.bfloat16)
+    result = operator(x, counts)
+    assert np.array_equal(np.asarray(result.view(jnp.uint16)), np.tile(bits, (3, 1)))
+    own = jnp.broadcast_to(x, (3, 2))
+    assert not np.any(np.asarray(own.view(jnp.uint16))[:, 1]), "no longer so: use it for bfloat16"

@@ -32,11 +32,10 @@ class Jax(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array."""
-        if plan.is_identity:
-            return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
-        if plan.merges:
-            return jnp.tile(x, plan.repeats)
-        return jnp.broadcast_to(x, plan.shape)
+        if x.dtype == jnp.bfloat16 and not isinstance(x, jax.core.Tracer):
+            # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0.
+            return _repeat(x.view(jnp.uint16), plan).view(jnp.bfloat16)
+        return _repeat(x, plan)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
@@ -72,6 +71,14 @@ class Jax(Executor):
         except RuntimeError:
             return False
         return not number or number in map(str, range(found))
+
+
+def _repeat(x: Any, plan: Plan) -> Any:
+    if plan.is_identity:
+        return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
+    if plan.merges:
+        return jnp.tile(x, plan.repeats)
+    return jnp.broadcast_to(x, plan.shape)
 
 
 executor = Jax()
