@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tileops._ops import expand, expand_shape, tile, tile_shape
+from tileops._threads import single_threaded
 from tileops.errors import (
     DTypeError,
     OutputError,
@@ -32,6 +33,7 @@ __all__ = [
     "expand_shape",
     "onnx",
     "openvino",
+    "single_threaded",
     "tile",
     "tile_shape",
 ]

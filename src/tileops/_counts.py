@@ -8,6 +8,8 @@ from tileops import execute
 from tileops._rules import Argument, check_element, show
 from tileops.execute.array_api import Executor
 
+_INT = frozenset({int})
+
 
 def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
     """Turn an int, a sequence of ints or an integer array into a tuple of ints.
@@ -16,7 +18,7 @@ def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
     counts can overflow. Symbolic integers stay as they are.
     """
     if isinstance(value, tuple | list):
-        if all(type(count) is int for count in value):
+        if _INT.issuperset(map(type, value)):
             return tuple(value)
         return tuple(_read_one(argument, f"[{i}]", count) for i, count in enumerate(value))
     if _is_array(value):

@@ -1,4 +1,4 @@
-"""The plan of a copy: what to reshape, broadcast and reshape. No arrays, no libraries.
+"""The plan of a call: what to reshape, broadcast and reshape. No arrays, no libraries.
 
 Tile and Expand are one primitive, a contiguous copy of a view with zero
 strides. An axis of size n repeated r times is split into (1, n), spread to
@@ -8,7 +8,7 @@ strides. An axis of size n repeated r times is split into (1, n), spread to
 from functools import lru_cache
 from typing import NamedTuple
 
-from tileops._rules import known
+from tileops._rules import Operator, check_size, known
 
 
 class Plan(NamedTuple):
@@ -33,20 +33,39 @@ class Plan(NamedTuple):
     """Whether zero strides express the result: nothing merges, or there are no elements."""
     is_identity: bool
     """Whether the result is the input, axis by axis."""
+    nbytes: int
+    """The bytes of the result; 0 where one of its sizes is symbolic."""
+    strides: tuple[int, ...]
+    """The view's steps in bytes, if the input is contiguous and the result has bytes."""
 
 
 _MOST_AXES = 64
 """The axes of a plan that is kept: few libraries have more, and a million take 100 MB."""
 
-
-def cached_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
-    """Plan as `make_plan` does; where no size is symbolic and axes are few, at most once."""
-    if len(source) <= _MOST_AXES and all(map(known, source)) and all(map(known, repeats)):
-        return _cached(rank, source, repeats)
-    return make_plan(rank, source, repeats)
+_INT = frozenset({int})
 
 
-def make_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+def cached_plan(
+    operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
+) -> Plan:
+    """Plan as `make_plan` does; where no number is symbolic and axes are few, at most once."""
+    numbers = shape + counts
+    if len(numbers) <= _MOST_AXES and _INT.issuperset(map(type, numbers)):
+        return _cached(operator, shape, counts, itemsize)
+    return make_plan(operator, shape, counts, itemsize)
+
+
+def make_plan(
+    operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
+) -> Plan:
+    """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
+    source, repeats = operator.align(operator.argument, shape, counts)
+    plan = _plan(len(shape), source, repeats, itemsize)
+    check_size(operator.argument, plan.shape, itemsize)
+    return plan
+
+
+def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> Plan:
     """Plan the repetition of an array of `rank` axes, padded to `source`."""
     # An empty axis stays empty however often it is repeated, and a count without
     # effect must not overflow a library's product of extents.
@@ -69,7 +88,11 @@ def make_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> P
             spread += (r, n)
             merges = True
     shape = tuple(n * r for n, r in zip(source, repeats, strict=True))
-    is_empty = any(known(size) and size == 0 for size in shape)
+    nbytes = itemsize
+    is_empty = False
+    for size in shape:
+        nbytes *= size if known(size) else 0
+        is_empty = is_empty or (known(size) and size == 0)
     return Plan(
         source=source,
         repeats=repeats,
@@ -79,7 +102,19 @@ def make_plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> P
         merges=merges,
         is_view=is_empty or not merges,
         is_identity=len(source) == rank and all(known(r) and r == 1 for r in repeats),
+        nbytes=nbytes,
+        strides=_view_strides(source, repeats, itemsize) if nbytes and not merges else (),
     )
+
+
+def _view_strides(
+    source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int
+) -> tuple[int, ...]:
+    strides = []
+    for n, r in zip(reversed(source), reversed(repeats), strict=True):
+        strides.append(itemsize if r == 1 else 0)
+        itemsize *= n
+    return tuple(reversed(strides))
 
 
 _cached = lru_cache(maxsize=4096)(make_plan)

@@ -47,21 +47,29 @@ Align = Callable[
 ]
 
 
-class Operator(NamedTuple):
-    """An operator of one specification, as a table of its rules."""
+class Operator:
+    """An operator of one specification, as a table of its rules.
 
-    argument: Argument
-    align: Align
-    """How shape and counts become a shape and the repeats of each of its axes."""
-    dtypes: Mapping[str, str] | None = None
-    """The input's dtypes, with the specification's names for them; None for every dtype."""
-    general: str = "tileops.tile"
-    """The operator of this package with the fewest limits."""
+    Operators are equal if they are one: plans are kept by operator, and are found fast.
+    """
 
-    @property
-    def name(self) -> str:
-        """The operator's name in errors."""
-        return self.argument.operator
+    __slots__ = ("align", "argument", "dtypes", "general", "name")
+
+    def __init__(
+        self,
+        argument: Argument,
+        align: Align,
+        dtypes: Mapping[str, str] | None = None,
+        general: str = "tileops.tile",
+    ) -> None:
+        """Take the table.
+
+        `align` is how shape and counts become a shape and the repeats of each of its axes;
+        `dtypes` are the input's, with the specification's names for them, None for every dtype;
+        `general` is the operator of this package with the fewest limits.
+        """
+        self.argument, self.align, self.dtypes, self.general = argument, align, dtypes, general
+        self.name = argument.operator
 
 
 def shape_argument(operator: str) -> Argument:

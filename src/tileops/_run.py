@@ -5,7 +5,7 @@ from typing import Any
 from tileops import execute
 from tileops._counts import read_counts
 from tileops._plan import Plan
-from tileops._rules import Operator, check_dtype, check_limit, check_size, known
+from tileops._rules import Operator, check_dtype, check_limit, known
 from tileops.errors import DTypeError, OutputError
 
 
@@ -20,16 +20,14 @@ def run(
     """Apply an operator, or refuse before anything is allocated or written."""
     name, argument = operator.name, operator.argument
     executor = execute.executor_of(name, x)
-    check_options(name, copy, out, max_bytes)
+    if copy is not True or out is not None or max_bytes is not None:
+        check_options(name, copy, out, max_bytes)
     shape = executor.shape(name, x)
     if operator.dtypes is not None:
         check_dtype(operator, executor.dtype(x))
-    source, repeats = operator.align(argument, shape, read_counts(argument, counts))
-    executor.check_rank(name, len(source))
-    how = executor.plan(len(shape), source, repeats)
-    executor.check(name, x, how)
     itemsize = executor.itemsize(x)
-    check_size(argument, how.shape, itemsize)
+    how = executor.plan(operator, shape, read_counts(argument, counts), itemsize)
+    executor.check(name, x, how)
     if out is None and copy is not True:
         result = executor.view(x, how)
         if result is not None:

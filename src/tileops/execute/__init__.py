@@ -44,7 +44,7 @@ def library(name: str) -> Executor:
 
 def executor_of(operator: str, x: Any) -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
-    executor = find(x)
+    executor = _by_type.get(type(x)) or find(x)
     if executor is None:
         raise DTypeError(
             f"{operator}: the input is {type(x).__name__}, no array; pass an array of NumPy, "

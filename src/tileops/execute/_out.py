@@ -1,24 +1,15 @@
 """What an ``out`` must satisfy, for the libraries whose arrays can be written into."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tileops._plan import Plan
 from tileops.errors import DTypeError, OutputError, ShapeError
+from tileops.execute._memory import Memory, as_array
 
 _MAX_WORK: Any = 10_000
 """Steps allowed to the exact search for an overlap, which is exponential at its worst."""
-
-
-class Memory(NamedTuple):
-    """Where the elements of an array lie."""
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """In bytes."""
-    itemsize: int
 
 
 def check_class(operator: str, cls: type, out: Any) -> None:
@@ -69,21 +60,11 @@ def check_memory(operator: str, x: Memory, out: Memory) -> None:
         )
 
 
-class _AtAddress:
-    """An array interface over memory that is measured and never touched, so of any device."""
-
-    def __init__(self, memory: Memory) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (memory.address, True),
-            "typestr": f"|V{memory.itemsize}",
-            "shape": tuple(n for n in memory.shape if n > 1),
-            "strides": tuple(s for s, n in zip(memory.strides, memory.shape, strict=True) if n > 1),
-        }
-
-
 def _array_at(memory: Memory) -> Any:
-    return np.asarray(_AtAddress(memory))
+    """Give memory as an array, without the axes of one index: NumPy has 64 at most."""
+    axes = [(n, s) for n, s in zip(memory.shape, memory.strides, strict=True) if n > 1]
+    shape, strides = zip(*axes, strict=True) if axes else ((), ())
+    return as_array(memory._replace(shape=shape, strides=strides))
 
 
 def _overlaps_itself(memory: Memory) -> bool:

@@ -11,7 +11,11 @@ import array_api_compat
 import numpy as np
 
 from tileops._plan import Plan, cached_plan
+from tileops._rules import Operator
 from tileops.errors import DTypeError, ShapeError
+
+_FEW_AXES = 64
+"""No library has fewer; a plan of very many takes long, and so is refused before it is made."""
 
 
 class Executor:
@@ -55,9 +59,14 @@ class Executor:
         parts = 2 if xp.isdtype(x.dtype, "complex floating") else 1
         return parts * int(xp.finfo(x.dtype).bits) // 8
 
-    def plan(self, rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
-        """Plan the repetition of an array of `rank` axes, padded to `source`."""
-        return cached_plan(rank, source, repeats)
+    def plan(
+        self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
+    ) -> Plan:
+        """Plan the call, or refuse what the operator's rules do not allow."""
+        if len(counts) > _FEW_AXES:
+            operator.align(operator.argument, shape, counts)  # the rules speak first
+            self.check_rank(operator.name, len(counts))
+        return cached_plan(operator, shape, counts, itemsize)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat."""

@@ -8,6 +8,7 @@ import numpy as np
 from tileops._plan import Plan
 from tileops.errors import DTypeError
 from tileops.execute import _out
+from tileops.execute._memory import Memory
 from tileops.execute.array_api import Executor
 
 
@@ -73,8 +74,8 @@ def _spread(x: Any, plan: Plan) -> Any:
     return cupy.broadcast_to(x.reshape(plan.split), plan.spread)
 
 
-def _memory(x: Any) -> _out.Memory:
-    return _out.Memory(x.data.ptr, x.shape, x.strides, x.itemsize)
+def _memory(x: Any) -> Memory:
+    return Memory(x.data.ptr, x.shape, x.strides, x.itemsize)
 
 
 executor = CuPy()

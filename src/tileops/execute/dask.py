@@ -9,6 +9,8 @@ from dask.array.core import normalize_chunks
 
 from tileops import execute
 from tileops._plan import Plan, cached_plan
+from tileops._rules import TILE
+from tileops._threads import single_threaded
 from tileops.errors import OutputTooLargeError, ShapeError
 from tileops.execute.array_api import Executor
 
@@ -115,7 +117,9 @@ def _stretch(block: Any, how: str, block_info: Any = None) -> Any:
     wanted = block_info[None]["chunk-shape"]
     repeats = tuple(m // max(n, 1) for m, n in zip(wanted, block.shape, strict=True))
     of_block = execute.executor_of("tile", block)
-    return getattr(of_block, how)(block, cached_plan(block.ndim, tuple(block.shape), repeats))
+    plan = cached_plan(TILE, tuple(block.shape), repeats, of_block.itemsize(block))
+    with single_threaded():  # the scheduler has threads enough for all chunks
+        return getattr(of_block, how)(block, plan)
 
 
 executor = Dask()

@@ -6,8 +6,10 @@ import numpy as np
 import torch
 
 from tileops._plan import Plan, cached_plan, make_plan
+from tileops._rules import Operator
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out
+from tileops.execute._memory import Memory
 from tileops.execute.array_api import Executor
 
 _AS_BYTES = frozenset(
@@ -46,10 +48,12 @@ class Torch(Executor):
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)
 
-    def plan(self, rank: int, source: tuple[int, ...], repeats: tuple[int, ...]) -> Plan:
+    def plan(
+        self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
+    ) -> Plan:
         """Plan; without the cache under torch.compile, which traces through it with a warning."""
         make = make_plan if torch.compiler.is_compiling() else cached_plan
-        return make(rank, source, repeats)
+        return make(operator, shape, counts, itemsize)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse tensors without strides, and those quantised along an axis."""
@@ -133,7 +137,7 @@ def _spread(x: Any, plan: Plan) -> Any:
     return x.reshape(plan.split).expand(plan.spread)
 
 
-def _memory(operator: str, x: Any) -> _out.Memory:
+def _memory(operator: str, x: Any) -> Memory:
     size = x.element_size()
     try:
         address = x.data_ptr()
@@ -145,7 +149,7 @@ def _memory(operator: str, x: Any) -> _out.Memory:
             f"(traced, fake, or inside torch.func), so that an overlap with out cannot be ruled "
             f"out; leave out= away"
         )
-    return _out.Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size)
+    return Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size)
 
 
 executor = Torch()

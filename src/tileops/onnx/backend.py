@@ -11,7 +11,7 @@ from onnx import helper
 from onnx.backend.base import Backend, BackendRep
 
 from tileops import execute
-from tileops._rules import TILE, show
+from tileops._rules import TILE, Operator, show
 from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, UnsupportedError
 from tileops.execute.array_api import Executor
@@ -228,7 +228,7 @@ class _Prepared(BackendRep):
         for name in self.outputs:
             value, owner = values[name], f"output {name!r}"
             if name not in own:
-                copy = TILE._replace(argument=TILE.argument._replace(operator=owner))
+                copy = Operator(TILE.argument._replace(operator=owner), TILE.align)
                 value = run(copy, value, (), max_bytes=self.max_bytes)
             if is_of_library:
                 results.append(to_library(owner, value, self.executor, self.device))

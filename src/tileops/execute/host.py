@@ -1,0 +1,57 @@
+"""Copies in the memory of the CPU, for every library whose arrays lie there."""
+
+from typing import Any
+
+import numpy as np
+
+from tileops import _threads
+from tileops._moves import host_words, make_nest, parts, plan_host
+from tileops._plan import Plan
+from tileops.execute._memory import Memory, as_array, word_dtype
+from tileops.execute.moving import carry_out
+
+LEAST = 64 * 1024
+"""The bytes of a result from which on planning its copy takes less time than it saves."""
+
+_SHARED = 8 * 2**20
+"""The bytes of a result from which on a second thread saves more time than it takes to wake."""
+_PARTS = 4
+"""Parts of a shared copy for each thread, so that none waits long for another."""
+_LEAST_PART = 64 * 1024
+
+
+def repeat(
+    plan: Plan, x: Any, source: Memory, out: Any, target: Memory, threads: int | None = None
+) -> None:
+    """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`."""
+    nest = host_words(
+        make_nest(plan, source.strides, target.strides, target.itemsize),
+        (source.address | target.address) % 16 or 16,
+    )
+    word = nest.word
+    read = as_array(Memory(source.address, nest.sizes, nest.source, word), x)
+    written = as_array(Memory(target.address, nest.sizes, nest.target, word), out, writable=True)
+    dtype = word_dtype(word)
+
+    def run(part: tuple[slice, ...]) -> None:
+        scratch: dict[tuple[int, ...], Any] = {}
+
+        def empty(sizes: tuple[int, ...]) -> Any:
+            if sizes not in scratch:
+                scratch[sizes] = np.empty(sizes, dtype)
+            return scratch[sizes]
+
+        there = written[part]
+        move = plan_host(nest._replace(sizes=there.shape))
+        carry_out(move, there, read[part], np.copyto, empty)
+
+    threads = (
+        1 if nest.nbytes < _SHARED else min(threads or _threads.available(), _threads.available())
+    )
+    axis, step = parts(nest, _PARTS * threads, _LEAST_PART)
+    if threads == 1 or step == nest.sizes[axis]:
+        run(())
+    else:
+        ahead = (slice(None),) * axis
+        cuts = range(0, nest.sizes[axis], step)
+        _threads.share(run, [(*ahead, slice(i, i + step)) for i in cuts], threads)

@@ -1,0 +1,48 @@
+"""The steps of a planned copy, on arrays of any library that slices and reshapes without a copy."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+from tileops._moves import Columns, Copy, Loop, Move, Stage
+
+Assign = Callable[[Any, Any], object]
+Empty = Callable[[tuple[int, ...]], Any]
+
+
+def carry_out(move: Move, target: Any, source: Any, assign: Assign, empty: Empty) -> None:
+    """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`."""
+    match move:
+        case Copy():
+            assign(target, source)
+        case Columns(axes):
+            for index in product(*map(range, target.shape[-axes:])):
+                column = (..., *index)
+                assign(target[column], source[column])
+        case Loop(axis, step, body):
+            before = (slice(None),) * axis
+            for i in range(0, target.shape[axis], step):
+                part = (*before, slice(i, i + step))
+                carry_out(body, target[part], source[part], assign, empty)
+        case Stage(sizes, fill):
+            # The last block along an axis that is looped over may be smaller.
+            sizes = tuple(map(min, sizes, target.shape))
+            block = empty(sizes)
+            carry_out(fill, block, source[tuple(map(slice, sizes))], assign, empty)
+            _repeat(target, block, assign)
+
+
+def _repeat(target: Any, block: Any, assign: Assign) -> None:
+    """Copy a block to each of its repeats: whole rounds of an axis, then what is left of it."""
+    for axis, (n, size) in enumerate(zip(target.shape, block.shape, strict=True)):
+        if 1 < size < n:
+            before, after = target.shape[:axis], target.shape[axis + 1 :]
+            ahead = (slice(None),) * axis
+            whole = n // size
+            rounds = target[(*ahead, slice(whole * size))].reshape((*before, whole, size, *after))
+            _repeat(rounds, block.reshape((*block.shape[:axis], 1, *block.shape[axis:])), assign)
+            if n % size:
+                rest = slice(whole * size, n)
+                _repeat(target[(*ahead, rest)], block[(*ahead, slice(n % size))], assign)
+            return
+    assign(target, block)
