@@ -107,8 +107,6 @@ def widest_word(nest: Nest, alignment: int, words: tuple[int, ...] = WORDS) -> i
 # What decides on a CPU. Measured with NumPy 2.4 on an AMD EPYC (Zen 5, 1 MiB of L2 a core):
 # a pass costs 0.3 ns a word of up to 8 bytes, 2 ns an element of any other width, and 4 ns more
 # for each entry into the innermost loop.
-_ELEMENT = 512
-"""The most bytes of a run that is moved as one element."""
 _LOOP = {True: 13, False: 5}
 """From so many words, or other elements, on it pays to enter a loop for them in each row."""
 _PASSES = 16
@@ -118,9 +116,11 @@ _ROWS = 1024
 _WIDE = 256
 """The bytes of a run from which on copies inside the cache are fast."""
 _RUN = 16 * 1024
-"""The bytes of a run from which on copies out of the cache are fast."""
+"""The bytes of a run from which on copies out of the cache are fast; one element up to there."""
 _BLOCK = 512 * 1024
 """The bytes of a block that stays in a core's cache between two uses."""
+_CHUNK = 8 * 1024 * 1024
+"""The same for the cache that the cores share."""
 
 
 @lru_cache(maxsize=4096)
@@ -130,20 +130,26 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     if run in WORDS:
         return nest.in_words(run)
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
-    if run > _ELEMENT or (words.sizes[-1] <= 3 and _columns(words)):  # noqa: PLR2004
+    if run > _RUN or (words.sizes[-1] <= 3 and _columns(words)):  # noqa: PLR2004
         return words
     return nest.in_words(run)
 
 
 @lru_cache(maxsize=4096)
-def plan_host(nest: Nest) -> Move:
-    """Plan a copy for a CPU with caches."""
+def plan_host(nest: Nest, is_fresh: bool) -> Move:
+    """Plan a copy for a CPU with caches.
+
+    Fresh memory is in the cache when it is first written, since the kernel has just cleared it:
+    there short runs cost little, and blocks save nothing.
+    """
+    run = _run(nest)
     block = _box(nest.sizes, nest.word, _BLOCK)
     if any(s == 0 and block[i] < nest.sizes[i] for i, s in enumerate(nest.source)):
-        if _run(nest) < _RUN or nest.source[-1] == 0:
-            return _looped(nest, block, Stage(block, plan_host(nest.box(block))))
-        return _looped(nest, block, Copy())
-    return _plan_rows(nest) if _run(nest) < _WIDE else Copy()
+        if run < (_WIDE if is_fresh else _RUN):
+            return _looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
+        chunk = _box(nest.sizes, nest.word, _CHUNK) if is_fresh else block
+        return _looped(nest, chunk, Copy())
+    return _plan_rows(nest) if run < _WIDE else Copy()
 
 
 def _plan_rows(nest: Nest) -> Move:
@@ -154,7 +160,7 @@ def _plan_rows(nest: Nest) -> Move:
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
         sizes = (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
         block = _box(sizes, nest.word, _BLOCK)
-        return _looped(nest, block, Stage(block, plan_host(nest.box(block))))
+        return _looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
     axes = _columns(nest)
     return _looped(nest, _box(nest.sizes, nest.word, _BLOCK), Columns(axes)) if axes else Copy()
 
@@ -193,17 +199,23 @@ def _looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:
     return body
 
 
-def parts(nest: Nest, count: int, least: int) -> tuple[int, int]:
-    """Choose an axis, and a step along it, that cut a copy into about `count` equal parts.
+def cut(nest: Nest, threads: int) -> tuple[int, int]:
+    """Choose an axis, and a step along it, that keep so many threads busy to the end.
 
-    Of two axes that give as many the inner one is taken only if the outer cannot; no part
-    writes fewer than `least` bytes at a stretch.
+    The outermost axis that does it is taken. Where it is repeated, each thread has one part,
+    since each part reads the source anew.
     """
-    best = (0, max(nest.sizes, default=1), 1)
-    inside = nest.word
-    for axis, n in reversed(list(enumerate(nest.sizes))):
-        step = max(-(-n // count), -(-least // inside))
-        if -(-n // step) >= best[2] and step < n:
-            best = (axis, step, -(-n // step))
-        inside *= n
-    return best[:2]
+    best, most = (0, max(nest.sizes, default=1)), 0.0
+    for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
+        step = -(-n // (threads * (_PARTS if source else 1)))
+        rounds = -(-(-(-n // step)) // threads)
+        busy = n / (rounds * threads * step)
+        if busy > most + _BUSIER:
+            best, most = (axis, step), busy
+    return best
+
+
+_PARTS = 4
+"""Parts of a shared copy for each thread, so that none waits long for another."""
+_BUSIER = 0.1
+"""How much busier an inner axis must keep the threads than an outer one."""

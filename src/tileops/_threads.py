@@ -57,8 +57,8 @@ def single_threaded() -> Iterator[None]:
         _is_single.reset(token)
 
 
-def available() -> int:
-    """Count the threads that may share a copy now."""
+def available(most: int | None = None) -> int:
+    """Count the threads that may share a copy now, `most` of them where that is given."""
     if _is_single.get():
         return 1
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -66,7 +66,7 @@ def available() -> int:
     if given and not (given.isdecimal() and int(given)):
         warn(f"{VARIABLE} is {given!r}; it must be a whole number from 1 on", stacklevel=2)
         given = ""
-    return min(found or 1, _MOST, int(given or _MOST))
+    return min(found or 1, _MOST, int(given or _MOST), most or _MOST)
 
 
 def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:

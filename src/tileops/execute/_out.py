@@ -44,11 +44,7 @@ def check_memory(operator: str, x: Memory, out: Memory) -> None:
     """Refuse an `out` that shares an element with the input, or with itself."""
     if 0 in out.shape or 0 in x.shape or out.itemsize == 0:
         return
-    try:
-        overlap = np.shares_memory(_array_at(x), _array_at(out), max_work=_MAX_WORK)
-    except np.exceptions.TooHardError:
-        overlap = True
-    if overlap:
+    if _overlap(x, out):
         raise OutputError(
             f"{operator}: out overlaps the input in memory; write into an array of its own, "
             f"or leave out= away"
@@ -58,6 +54,25 @@ def check_memory(operator: str, x: Memory, out: Memory) -> None:
             f"{operator}: elements of out (shape {out.shape}, strides {out.strides} bytes) lie "
             f"interleaved or on one place in memory; write into an array that was not broadcast"
         )
+
+
+def _overlap(x: Memory, out: Memory) -> bool:
+    (start, end), (out_start, out_end) = _span(x), _span(out)
+    if end <= out_start or out_end <= start:
+        return False
+    try:
+        return np.shares_memory(_array_at(x), _array_at(out), max_work=_MAX_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _span(memory: Memory) -> tuple[int, int]:
+    """Give the addresses of the first byte and of that after the last."""
+    start = end = memory.address
+    for n, step in zip(memory.shape, memory.strides, strict=True):
+        start += min(step, 0) * (n - 1)
+        end += max(step, 0) * (n - 1)
+    return start, end + memory.itemsize
 
 
 def _array_at(memory: Memory) -> Any:

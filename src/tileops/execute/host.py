@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import host_words, make_nest, parts, plan_host
+from tileops._moves import cut, host_words, make_nest, plan_host
 from tileops._plan import Plan
 from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.moving import carry_out
@@ -15,15 +15,22 @@ LEAST = 64 * 1024
 
 _SHARED = 8 * 2**20
 """The bytes of a result from which on a second thread saves more time than it takes to wake."""
-_PARTS = 4
-"""Parts of a shared copy for each thread, so that none waits long for another."""
-_LEAST_PART = 64 * 1024
 
 
 def repeat(
-    plan: Plan, x: Any, source: Memory, out: Any, target: Memory, threads: int | None = None
+    plan: Plan,
+    x: Any,
+    source: Memory,
+    out: Any,
+    target: Memory,
+    *,
+    is_fresh: bool,
+    most_threads: int | None = None,
 ) -> None:
-    """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`."""
+    """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`.
+
+    Fresh memory is what nobody has written to yet.
+    """
     nest = host_words(
         make_nest(plan, source.strides, target.strides, target.itemsize),
         (source.address | target.address) % 16 or 16,
@@ -42,16 +49,14 @@ def repeat(
             return scratch[sizes]
 
         there = written[part]
-        move = plan_host(nest._replace(sizes=there.shape))
+        move = plan_host(nest._replace(sizes=there.shape), is_fresh)
         carry_out(move, there, read[part], np.copyto, empty)
 
-    threads = (
-        1 if nest.nbytes < _SHARED else min(threads or _threads.available(), _threads.available())
-    )
-    axis, step = parts(nest, _PARTS * threads, _LEAST_PART)
-    if threads == 1 or step == nest.sizes[axis]:
+    threads = _threads.available(most_threads) if nest.nbytes >= _SHARED else 1
+    axis, step = cut(nest, threads)
+    if threads == 1:
         run(())
     else:
         ahead = (slice(None),) * axis
-        cuts = range(0, nest.sizes[axis], step)
-        _threads.share(run, [(*ahead, slice(i, i + step)) for i in cuts], threads)
+        parts = [(*ahead, slice(i, i + step)) for i in range(0, nest.sizes[axis], step)]
+        _threads.share(run, parts, threads)

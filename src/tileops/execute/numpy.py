@@ -99,7 +99,7 @@ class NumPy(Executor):
             raise OutputError(f"{operator}: out is read-only; pass a writable array")
         if np.may_share_memory(x, out) or not out.flags.forc:
             _out.check_memory(operator, _memory(x), _memory(out))
-        _write(x, plan, out)
+        _write(x, plan, out, is_fresh=False)
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds NumPy's own integers."""
@@ -127,16 +127,16 @@ def _fresh(values: Any, plan: Plan) -> Any:
     dtype = values.dtype
     # np.empty makes a zero-width string one character wide.
     result: Any = np.empty(plan.shape, dtype) if plan.nbytes else np.ndarray(plan.shape, dtype)
-    _write(values, plan, result)
+    _write(values, plan, result, is_fresh=True)
     return result
 
 
-def _write(values: Any, plan: Plan, out: Any) -> None:
+def _write(values: Any, plan: Plan, out: Any, *, is_fresh: bool) -> None:
     dtype = values.dtype
     if dtype.hasobject:
         out.reshape(plan.spread)[...] = values.reshape(plan.split)
     elif plan.nbytes >= host.LEAST:
-        host.repeat(plan, values, _memory(values), out, _memory(out))
+        host.repeat(plan, values, _memory(values), out, _memory(out), is_fresh=is_fresh)
     else:
         if dtype.names:
             # Field by field, padding would stay what the memory held before.

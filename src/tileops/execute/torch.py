@@ -8,8 +8,8 @@ import torch
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._rules import Operator
 from tileops.errors import DTypeError, OutputError
-from tileops.execute import _out
-from tileops.execute._memory import Memory
+from tileops.execute import _out, host
+from tileops.execute._memory import Memory, prefer_huge_pages
 from tileops.execute.array_api import Executor
 
 _AS_BYTES = frozenset(
@@ -23,6 +23,9 @@ _AS_BYTES = frozenset(
 """Dtypes narrower than a byte, and raw bits: stored in whole bytes, and copied by no kernel."""
 
 _PACKED = (torch.quint4x2, torch.quint2x4)
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+"""Classes whose bytes are all there is to them."""
 
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
@@ -41,12 +44,13 @@ class Torch(Executor):
                 f"{operator}: the input is a nested tensor, whose rows differ in size, so that no "
                 f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
             )
-        # Under torch.jit.trace sizes are tensors.
-        return tuple(n if isinstance(n, int | torch.SymInt) else int(n) for n in x.shape)
+        if torch.jit.is_tracing():  # sizes are tensors there
+            return tuple(map(int, x.shape))
+        return tuple(x.shape)
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
-        return int(x.dtype.itemsize)
+        return x.itemsize  # type: ignore[no-any-return]
 
     def plan(
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
@@ -57,18 +61,19 @@ class Torch(Executor):
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse tensors without strides, and those quantised along an axis."""
-        super().check(operator, x, plan)
         if x.layout is not torch.strided:
             raise DTypeError(
                 f"{operator}: the input has layout {x.layout}; only torch.strided tensors are "
                 f"repeated; pass x.to_dense()"
             )
+        if not x.is_quantized:
+            return
         if x.dtype in _PACKED:
             raise DTypeError(
                 f"{operator}: the input has dtype {x.dtype}, several elements a byte, which the "
                 f"library does not copy; pass x.dequantize()"
             )
-        if x.is_quantized and x.qscheme() not in _UNIFORM:
+        if x.qscheme() not in _UNIFORM:
             raise DTypeError(
                 f"{operator}: the input is quantised along axis {x.q_per_channel_axis()}, whose "
                 f"scales the result could not carry; pass x.dequantize() or x.int_repr()"
@@ -76,13 +81,26 @@ class Torch(Executor):
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
+        if not plan.merges:
+            return _spread(x, plan)
         return _spread(x, plan).reshape(plan.shape) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into new memory."""
         if x.dtype in _AS_BYTES:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
-        return x.repeat(plan.repeats)
+        if not _is_plain(x) or plan.nbytes == 0:
+            return x.repeat(plan.repeats)
+        if plan.nbytes < host.LEAST or not _is_host(x):
+            # What repeat does, in less time. A reshape that merges has to copy, but for an
+            # input that has a step of 0 itself.
+            if plan.merges and 0 not in x.stride():
+                return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
+            spread = _spread(x, plan).clone(memory_format=torch.contiguous_format)
+            return spread.view(plan.shape) if plan.merges else spread
+        if x.requires_grad and torch.is_grad_enabled():
+            return _Repeat.apply(x, plan)
+        return _fresh(x, plan)
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
@@ -104,10 +122,24 @@ class Torch(Executor):
             )
         _out.check_layout(operator, x, out, plan)
         if not x.is_meta:
-            _out.check_memory(operator, _memory(operator, x), _memory(operator, out))
+            source, target = _memory(operator, x), _memory(operator, out)
+            _out.check_memory(operator, source, target)
+            if plan.nbytes >= host.LEAST and _is_host(x) and _is_host(out):
+                host.repeat(
+                    plan,
+                    x,
+                    source,
+                    out,
+                    target,
+                    is_fresh=False,
+                    most_threads=torch.get_num_threads(),
+                )
+                if not out.is_inference():
+                    torch.autograd.graph.increment_version(out)
+                return
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
-        out.view(plan.spread).copy_(_spread(x, plan))
+        out.view(plan.spread).copy_(x.reshape(plan.split))
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of dynamic shapes."""
@@ -134,7 +166,62 @@ class Torch(Executor):
 
 
 def _spread(x: Any, plan: Plan) -> Any:
-    return x.reshape(plan.split).expand(plan.spread)
+    # Here and above: PyTorch reads sizes one by one faster than a tuple of them.
+    if plan.merges:
+        return x.reshape(*plan.split).expand(*plan.spread)
+    return x.expand(*plan.shape) if plan.shape else x.expand(())
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether a tensor is of no subclass, holds its values as they are, and is not traced."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(x) in _PLAIN
+        and not (x.is_conj() or x.is_neg() or x.is_quantized)
+    )
+
+
+def _is_host(x: Any) -> bool:
+    """Whether a tensor's bytes may be moved in the memory of the CPU, behind PyTorch's back.
+
+    Not inside of a transform of torch.func, forward gradients, or a mode that intercepts
+    operations: those have to see one.
+    """
+    return (
+        x.device.type == "cpu"
+        and _is_plain(x)
+        and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these five)
+        and not torch._C._functorch.is_functorch_wrapped_tensor(x)  # noqa: SLF001
+        and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
+        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001
+        and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001
+        and not torch.jit.is_tracing()
+    )
+
+
+def _fresh(x: Any, plan: Plan) -> Any:
+    result = torch.empty(plan.shape, dtype=x.dtype)
+    target = _memory("", result)
+    prefer_huge_pages(target.address, plan.nbytes)
+    threads = torch.get_num_threads()
+    host.repeat(plan, x, _memory("", x), result, target, is_fresh=True, most_threads=threads)
+    return result
+
+
+class _Repeat(torch.autograd.Function):
+    """A repetition that PyTorch does not see, with the sum over the repeats as its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, plan: Plan) -> Any:
+        ctx.plan, ctx.shape = plan, x.shape
+        return _fresh(x.detach(), plan)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        plan = ctx.plan
+        axes = [i for i, n in enumerate(plan.split) if n != plan.spread[i]]
+        parts = gradient.reshape(plan.spread)
+        return (parts.sum(axes) if axes else parts).reshape(ctx.shape), None
 
 
 def _memory(operator: str, x: Any) -> Memory:
