@@ -6,7 +6,7 @@ CPU. What it plans is a tree of `Copy`, `Columns`, `Loop` and `Stage`, which
 """
 
 from functools import lru_cache
-from math import prod
+from math import ceil, prod
 from typing import NamedTuple
 
 from tileops._plan import Plan
@@ -156,7 +156,7 @@ def _plan_rows(nest: Nest) -> Move:
     """Plan a copy of short runs, each block of which is written once."""
     run = _run(nest)
     axis = len(nest.sizes) - (1 if run == nest.word else 2)
-    wider = -(-_WIDE // run)
+    wider = ceil(_WIDE / run)
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
         sizes = (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
         block = _box(sizes, nest.word, _BLOCK)
@@ -207,9 +207,9 @@ def cut(nest: Nest, threads: int) -> tuple[int, int]:
     """
     best, most = (0, max(nest.sizes, default=1)), 0.0
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
-        step = -(-n // (threads * (_PARTS if source else 1)))
-        rounds = -(-(-(-n // step)) // threads)
-        busy = n / (rounds * threads * step)
+        step = ceil(n / (threads * (_PARTS if source else 1)))
+        parts = ceil(n / step)
+        busy = n / (ceil(parts / threads) * threads * step)
         if busy > most + _BUSIER:
             best, most = (axis, step), busy
     return best

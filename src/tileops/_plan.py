@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     is_identity: bool
     """Whether the result is the input, axis by axis."""
     nbytes: int
-    """The bytes of the result; 0 where one of its sizes is symbolic."""
+    """The bytes of the result; 0 where one of its sizes is symbolic, or a compiler looks on."""
     strides: tuple[int, ...]
     """The view's steps in bytes, if the input is contiguous and the result has bytes."""
 
@@ -42,17 +42,17 @@ class Plan(NamedTuple):
 _MOST_AXES = 64
 """The axes of a plan that is kept: few libraries have more, and a million take 100 MB."""
 
-_INT = frozenset({int})
-
 
 def cached_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
-    """Plan as `make_plan` does; where no number is symbolic and axes are few, at most once."""
-    numbers = shape + counts
-    if len(numbers) <= _MOST_AXES and _INT.issuperset(map(type, numbers)):
-        return _cached(operator, shape, counts, itemsize)
-    return make_plan(operator, shape, counts, itemsize)
+    """Plan as `make_plan` does, at most once where axes are few; TypeError for a symbolic size.
+
+    It is told by the hash that it lacks: to look at each type would take as long as the rest.
+    """
+    if len(shape) + len(counts) > _MOST_AXES:
+        return make_plan(operator, shape, counts, itemsize)
+    return _cached(operator, shape, counts, itemsize)
 
 
 def make_plan(

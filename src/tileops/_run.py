@@ -20,7 +20,7 @@ def run(
     """Apply an operator, or refuse before anything is allocated or written."""
     name, argument = operator.name, operator.argument
     executor = execute.executor_of(name, x)
-    if copy is not True or out is not None or max_bytes is not None:
+    if out is not None or max_bytes is not None or (copy is not True and copy is not None):
         check_options(name, copy, out, max_bytes)
     shape = executor.shape(name, x)
     if operator.dtypes is not None:

@@ -9,7 +9,8 @@ import jax
 import jax.export
 import jax.numpy as jnp
 
-from tileops._plan import Plan
+from tileops._plan import Plan, cached_plan, make_plan
+from tileops._rules import Operator, known
 from tileops.execute.array_api import Executor
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
@@ -25,6 +26,13 @@ class Jax(Executor):
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)
+
+    def plan(
+        self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
+    ) -> Plan:
+        """Plan; without the cache for symbolic sizes, which compare equal or refuse to."""
+        make = cached_plan if all(map(known, shape + counts)) else make_plan
+        return make(operator, shape, counts, itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Give the array itself where nothing changes: the library has no other views."""

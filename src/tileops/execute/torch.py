@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import strided
+from torch.compiler import is_compiling
+from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._rules import Operator
@@ -38,36 +41,28 @@ class Torch(Executor):
     max_rank = None
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
-        """Give the shape; sizes may be symbolic while tracing."""
+        """Give the shape; sizes may be symbolic while tracing.
+
+        Tensors without strides are refused, and those quantised along an axis.
+        """
         if x.is_nested:
             raise DTypeError(
                 f"{operator}: the input is a nested tensor, whose rows differ in size, so that no "
                 f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
             )
-        if torch.jit.is_tracing():  # sizes are tensors there
-            return tuple(map(int, x.shape))
-        return tuple(x.shape)
-
-    def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element."""
-        return x.itemsize  # type: ignore[no-any-return]
-
-    def plan(
-        self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
-    ) -> Plan:
-        """Plan; without the cache under torch.compile, which traces through it with a warning."""
-        make = make_plan if torch.compiler.is_compiling() else cached_plan
-        return make(operator, shape, counts, itemsize)
-
-    def check(self, operator: str, x: Any, plan: Plan) -> None:
-        """Refuse tensors without strides, and those quantised along an axis."""
-        if x.layout is not torch.strided:
+        if x.layout is not strided:
             raise DTypeError(
                 f"{operator}: the input has layout {x.layout}; only torch.strided tensors are "
                 f"repeated; pass x.to_dense()"
             )
-        if not x.is_quantized:
-            return
+        if x.is_quantized:
+            self._check_quantized(operator, x)
+        if is_tracing():  # sizes are tensors there
+            return tuple(map(int, x.shape))
+        return tuple(x.shape)
+
+    @staticmethod
+    def _check_quantized(operator: str, x: Any) -> None:
         if x.dtype in _PACKED:
             raise DTypeError(
                 f"{operator}: the input has dtype {x.dtype}, several elements a byte, which the "
@@ -79,17 +74,35 @@ class Torch(Executor):
                 f"scales the result could not carry; pass x.dequantize() or x.int_repr()"
             )
 
+    def itemsize(self, x: Any) -> int:
+        """Give the bytes of an element."""
+        return x.itemsize  # type: ignore[no-any-return]
+
+    def plan(
+        self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
+    ) -> Plan:
+        """Plan; without the cache under torch.compile, which traces through it with a warning."""
+        if is_compiling():
+            return make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
+        try:
+            return cached_plan(operator, shape, counts, itemsize)
+        except TypeError:  # a symbolic size
+            return make_plan(operator, shape, counts, itemsize)
+
+    def check(self, operator: str, x: Any, plan: Plan) -> None:
+        """Refuse nothing more: the library has any number of axes."""
+
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
-        if not plan.merges:
-            return _spread(x, plan)
+        if not plan.merges and plan.shape:
+            return x.expand(*plan.shape)
         return _spread(x, plan).reshape(plan.shape) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into new memory."""
         if x.dtype in _AS_BYTES:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
-        if not _is_plain(x) or plan.nbytes == 0:
+        if plan.nbytes == 0 or not _is_plain(x):
             return x.repeat(plan.repeats)
         if plan.nbytes < host.LEAST or not _is_host(x):
             # What repeat does, in less time. A reshape that merges has to copy, but for an
@@ -173,12 +186,8 @@ def _spread(x: Any, plan: Plan) -> Any:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether a tensor is of no subclass, holds its values as they are, and is not traced."""
-    return (
-        not torch.compiler.is_compiling()
-        and type(x) in _PLAIN
-        and not (x.is_conj() or x.is_neg() or x.is_quantized)
-    )
+    """Whether a tensor is of no subclass, and holds its values as they are."""
+    return type(x) in _PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized)
 
 
 def _is_host(x: Any) -> bool:
@@ -195,7 +204,7 @@ def _is_host(x: Any) -> bool:
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001
         and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001
-        and not torch.jit.is_tracing()
+        and not is_tracing()
     )
 
 
@@ -208,7 +217,7 @@ def _fresh(x: Any, plan: Plan) -> Any:
     return result
 
 
-class _Repeat(torch.autograd.Function):
+class _Repeat(torch.autograd.Function):  # type: ignore[misc]
     """A repetition that PyTorch does not see, with the sum over the repeats as its gradient."""
 
     @staticmethod
