@@ -3,6 +3,7 @@
 The agnostic route through split axes is three operations where these are one, and slower eagerly.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -39,11 +40,8 @@ class Jax(Executor):
         return x if plan.is_identity else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Repeat into a new array."""
-        if x.dtype == jnp.bfloat16 and not isinstance(x, jax.core.Tracer):
-            # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0.
-            return _repeat(x.view(jnp.uint16), plan).view(jnp.bfloat16)
-        return _repeat(x, plan)
+        """Repeat into a new array; eagerly by a compiled function, one operation instead of four."""
+        return _repeat(x, plan) if isinstance(x, jax.core.Tracer) else _compiled(plan)(x)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
@@ -79,6 +77,17 @@ class Jax(Executor):
         except RuntimeError:
             return False
         return not number or number in map(str, range(found))
+
+
+@lru_cache(maxsize=1024)
+def _compiled(plan: Plan) -> Any:
+    def tile(x: Any) -> Any:
+        if x.dtype == jnp.bfloat16:
+            # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0.
+            return _repeat(x.view(jnp.uint16), plan).view(jnp.bfloat16)
+        return _repeat(x, plan)
+
+    return jax.jit(tile)
 
 
 def _repeat(x: Any, plan: Plan) -> Any:
