@@ -3,7 +3,7 @@
 The agnostic route through split axes is three operations where these are one, and slower eagerly.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -40,8 +40,13 @@ class Jax(Executor):
         return x if plan.is_identity else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Repeat into a new array; eagerly by a compiled function, one operation instead of four."""
-        return _repeat(x, plan) if isinstance(x, jax.core.Tracer) else _compiled(plan)(x)
+        """Repeat into a new array; eagerly by a compiled function, one call for four."""
+        if isinstance(x, jax.core.Tracer):
+            return _repeat(x, plan)
+        if x.dtype == jnp.bfloat16:
+            # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0.
+            return _compiled(plan)(x.view(jnp.uint16)).view(jnp.bfloat16)
+        return _compiled(plan)(x)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
@@ -81,13 +86,7 @@ class Jax(Executor):
 
 @lru_cache(maxsize=1024)
 def _compiled(plan: Plan) -> Any:
-    def tile(x: Any) -> Any:
-        if x.dtype == jnp.bfloat16:
-            # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0.
-            return _repeat(x.view(jnp.uint16), plan).view(jnp.bfloat16)
-        return _repeat(x, plan)
-
-    return jax.jit(tile)
+    return jax.jit(partial(_repeat, plan=plan))
 
 
 def _repeat(x: Any, plan: Plan) -> Any:
