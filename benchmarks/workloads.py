@@ -77,7 +77,7 @@ WORKLOADS = (
         counts=(1, 1, 4, 1, 1),
         full_shape=(8, 8, 1, 8192, 128),
         full_counts=(1, 1, 4, 1, 1),
-        source="key and value heads shared by four query heads each",
+        source="keys and values for four query heads each: transformers, repeat_kv",
     ),
     Workload(
         "beam",
@@ -87,7 +87,7 @@ WORKLOADS = (
         counts=(1, 5, 1, 1),
         full_shape=(32, 1, 1500, 1280),
         full_counts=(1, 5, 1, 1),
-        source="an encoder's states for each of five beams",
+        source="an encoder's states for five beams: transformers, _expand_to_num_beams",
     ),
     Workload(
         "mask",
@@ -97,7 +97,7 @@ WORKLOADS = (
         counts=(1, 1, 4096, 1),
         full_shape=(4, 1, 1, 8192),
         full_counts=(1, 1, 8192, 1),
-        source="a padding mask for every query",
+        source="a padding mask for every query: transformers, AttentionMaskConverter._expand_mask",
     ),
     Workload(
         "positional",
@@ -107,7 +107,7 @@ WORKLOADS = (
         counts=(8, 1, 1, 1),
         full_shape=(1, 256, 64, 64),
         full_counts=(64, 1, 1, 1),
-        source="a position embedding for every image of a batch",
+        source="position embeddings for a batch: transformers, DetrLearnedPositionEmbedding",
     ),
     Workload(
         "gather",
@@ -157,7 +157,7 @@ WORKLOADS = (
         counts=(1, 4, 1, 1, 1),
         full_shape=(1, 128, 17, 64, 96),
         full_counts=(1, 4, 1, 1, 1),
-        source="the channels of a video's latent, four times",
+        source="the channels of a video's latent: diffusers, autoencoder_kl_ltx.py, the upsampler",
     ),
     Workload(
         "images_512",

@@ -1,0 +1,78 @@
+"""The command ``python -m benchmarks``: measure, print tables, write JSON, plots and a page."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import cyclopts
+import rich.console
+
+from benchmarks import page, plots
+from benchmarks.libraries import configure
+from benchmarks.results import Recorder, Results, describe_run
+from benchmarks.sections import SECTIONS
+from benchmarks.timing import take_large_memory_from_the_system
+
+app = cyclopts.App(name="python -m benchmarks", help="Measure tileops on this machine's CPU.")
+
+Section = Literal["limits", "workloads", "peers", "rows", "calls", "memory", "growth"]
+
+
+@app.default
+def main(
+    *,
+    quick: bool = False,
+    only: Annotated[list[Section] | None, cyclopts.Parameter(consume_multiple=True)] = None,
+    results: Path = Path("docs/benchmarks"),
+    from_json: Path | None = None,
+) -> None:
+    """Measure and write cpu.json, cpu.md, workloads.png and growth.png.
+
+    Parameters
+    ----------
+    quick
+        Fewer rounds, and no result above 64 MiB: to see that all runs.
+    only
+        Measure these sections alone.
+    results
+        The folder to write into.
+    from_json
+        Measure nothing: make tables, plots and page from an earlier run.
+    """
+    console = rich.console.Console()
+    results.mkdir(parents=True, exist_ok=True)
+    if from_json is None:
+        measured = measure(tuple(only or SECTIONS), is_quick=quick)
+        measured.save(results / "cpu.json")
+    else:
+        measured = Results.load(from_json)
+    show(measured, console)
+    drawn = plots.draw(measured, results)
+    (results / "cpu.md").write_text(page.markdown(measured, drawn), encoding="utf-8")
+
+
+def measure(sections: tuple[str, ...], *, is_quick: bool) -> Results:
+    """Run sections one after the other."""
+    take_large_memory_from_the_system()
+    configure()
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    recorder = Recorder(Results(describe_run(command)), is_quick=is_quick)
+    progress = rich.console.Console(stderr=True)
+    for name in sections:
+        with progress.status(f"measuring {name}"):
+            SECTIONS[name].measure(recorder)
+    return recorder.results
+
+
+def show(measured: Results, console: rich.console.Console) -> None:
+    """Print every table of a run."""
+    for name, section in SECTIONS.items():
+        if measured.groups(name):
+            console.rule(section.TITLE)
+            for table in section.tables(measured):
+                console.print(table.rich())
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,157 @@
+"""The two sides of each comparison: a library's own operation, and tileops on its arrays."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+import tileops
+from benchmarks.timing import Call
+from benchmarks.workloads import Workload, random_array
+
+Sides = dict[str, Call]
+
+TORCH_THREADS = 2
+
+
+def configure() -> None:
+    """Give every library the same two threads, and JAX its 64-bit integers."""
+    torch.set_num_threads(TORCH_THREADS)
+    jax.config.update("jax_enable_x64", True)  # noqa: FBT003 (JAX's own signature)
+
+
+def to_torch(x: np.ndarray) -> torch.Tensor:
+    """Share an array with PyTorch, bfloat16 too."""
+    if x.dtype.name == "bfloat16":
+        return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(x)
+
+
+def as_bytes(array: Any) -> np.ndarray:
+    """View an array of any library as bytes, in the order of its elements."""
+    if isinstance(array, torch.Tensor):
+        array = array.contiguous().view(torch.uint8).numpy()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def check(sides: Mapping[str, Call], expected: np.ndarray, case: str) -> None:
+    """Compare each side's result with the expected bytes, once, before anything is timed."""
+    for name, call in sides.items():
+        if not np.array_equal(as_bytes(call()), expected):
+            raise ValueError(f"{case}: {name} gives other bits than numpy.tile")
+
+
+def used_memory(workload: Workload) -> np.ndarray:
+    """Make a buffer for a result, whose pages are in memory already."""
+    buffer = np.empty(workload.target, random_array((1,), workload.dtype).dtype)
+    buffer.view(np.uint8).fill(1)
+    return buffer
+
+
+def numpy_fresh(workload: Workload, x: np.ndarray) -> Sides:
+    """Tile NumPy arrays into new memory."""
+    return {
+        "native": functools.partial(np.tile, x, workload.repeats),
+        "tileops": functools.partial(tileops.tile, x, workload.repeats),
+    }
+
+
+def numpy_out(workload: Workload, x: np.ndarray) -> Sides:
+    """Tile NumPy arrays, tileops into a buffer that is used again."""
+    buffer = used_memory(workload)
+    return {
+        "native": functools.partial(np.tile, x, workload.repeats),
+        "tileops": functools.partial(tileops.tile, x, workload.repeats, out=buffer),
+    }
+
+
+def numpy_expand(workload: Workload, x: np.ndarray) -> Sides:
+    """Expand NumPy arrays into new memory."""
+    target = workload.target
+    return {
+        "native": lambda: np.array(np.broadcast_to(x, target), order="C", copy=True),
+        "tileops": functools.partial(tileops.expand, x, target, copy=True),
+    }
+
+
+def torch_fresh(workload: Workload, x: np.ndarray) -> Sides:
+    """Tile tensors into new memory."""
+    tensor = to_torch(x)
+    return {
+        "native": functools.partial(torch.tile, tensor, workload.repeats),
+        "tileops": functools.partial(tileops.tile, tensor, workload.repeats),
+    }
+
+
+def torch_out(workload: Workload, x: np.ndarray) -> Sides:
+    """Tile tensors, tileops into a buffer that is used again."""
+    tensor = to_torch(x)
+    buffer = to_torch(used_memory(workload))
+    return {
+        "native": functools.partial(torch.tile, tensor, workload.repeats),
+        "tileops": functools.partial(tileops.tile, tensor, workload.repeats, out=buffer),
+    }
+
+
+def torch_expand(workload: Workload, x: np.ndarray) -> Sides:
+    """Expand tensors into new memory."""
+    tensor, target = to_torch(x), workload.target
+    return {
+        "native": lambda: tensor.expand(target).contiguous(),
+        "tileops": functools.partial(tileops.expand, tensor, target, copy=True),
+    }
+
+
+def jax_eager(workload: Workload, x: np.ndarray) -> Sides:
+    """Tile JAX arrays, and wait for the result."""
+    array, repeats = jnp.asarray(x), workload.repeats
+    return {
+        "native": lambda: jnp.tile(array, repeats).block_until_ready(),
+        "tileops": lambda: tileops.tile(array, repeats).block_until_ready(),
+    }
+
+
+def jax_jitted(workload: Workload, x: np.ndarray) -> Sides:
+    """Tile JAX arrays in a compiled function, and wait for the result."""
+    array, repeats = jnp.asarray(x), workload.repeats
+    native = jax.jit(lambda a: jnp.tile(a, repeats))
+    ours = jax.jit(lambda a: tileops.tile(a, repeats))
+    return {
+        "native": lambda: native(array).block_until_ready(),
+        "tileops": lambda: ours(array).block_until_ready(),
+    }
+
+
+class Comparison(NamedTuple):
+    """One way to run every workload that its operator covers."""
+
+    title: str
+    native: str
+    make: Callable[[Workload, np.ndarray], Sides]
+    is_expand: bool = False
+
+
+COMPARISONS = {
+    "numpy": Comparison("NumPy, new memory", "`np.tile`", numpy_fresh),
+    "numpy_out": Comparison("NumPy, `out=` used again", "`np.tile`", numpy_out),
+    "numpy_expand": Comparison(
+        "NumPy, `expand(copy=True)`",
+        "`np.array(np.broadcast_to(...), order='C', copy=True)`",
+        numpy_expand,
+        is_expand=True,
+    ),
+    "torch": Comparison("PyTorch, new memory", "`torch.tile`", torch_fresh),
+    "torch_out": Comparison("PyTorch, `out=` used again", "`torch.tile`", torch_out),
+    "torch_expand": Comparison(
+        "PyTorch, `expand(copy=True)`",
+        "`Tensor.expand(...).contiguous()`",
+        torch_expand,
+        is_expand=True,
+    ),
+    "jax": Comparison("JAX, eager", "`jnp.tile`", jax_eager),
+    "jax_jit": Comparison("JAX, under `jax.jit`", "`jnp.tile`", jax_jitted),
+}

@@ -1,0 +1,77 @@
+"""The Markdown page of a run: what it ran on, and every table."""
+
+from collections.abc import Iterator
+
+from benchmarks.results import PACKAGES, Results
+from benchmarks.sections import SECTIONS, limits
+
+INTRODUCTION = """\
+# Benchmarks on a CPU
+
+This page was written by `python -m benchmarks` from the measurements in [cpu.json](cpu.json), a
+[pyperf](https://pyperf.readthedocs.io/) file; no figure was typed by hand.
+
+GB/s are bytes of the result divided by time, in units of 10⁹. Each figure is the median over rounds.
+A round times every side of a comparison once, and the next round goes in reverse order, so that
+what else the machine does falls on all sides alike. Each result is dropped before the next call is
+timed. Calls shorter than 0.2 ms are timed in an inner loop. glibc is told to take every block above
+128 KiB from the system and to give it back, so that a result in new memory is new in every round;
+without that, it would serve blocks up to 32 MB from memory that earlier calls have used. Before
+anything is timed, the results of all sides are compared bit for bit.
+
+A ratio is always another's time divided by the time of tileops: above 1, tileops is faster.
+"""
+
+FACTS = {
+    "cpu_model_name": "processor",
+    "cpu_count": "logical processors",
+    "machine": "architecture",
+    "platform": "system",
+    "python_version": "Python",
+    "date": "date",
+    "command": "command",
+}
+
+
+def markdown(results: Results, plots: list[str]) -> str:
+    """Write the page."""
+    return "\n".join(_parts(results, plots)).rstrip() + "\n"
+
+
+def _parts(results: Results, plots: list[str]) -> Iterator[str]:
+    yield INTRODUCTION
+    yield from _machine(results)
+    for name, section in SECTIONS.items():
+        if not results.groups(name):
+            continue
+        yield f"## {section.TITLE}\n"
+        if f"{name}.png" in plots:
+            yield f"![{section.TITLE}]({name}.png)\n"
+        for table in section.tables(results):
+            yield table.markdown()
+    yield from _spread(results)
+
+
+def _machine(results: Results) -> Iterator[str]:
+    yield "| | |\n| --- | --- |"
+    for fact, name in FACTS.items():
+        if fact in results.facts:
+            value = results.facts[fact]
+            yield f"| {name} | {f'`{value}`' if fact == 'command' else value} |"
+    packages = ("tileops", *PACKAGES)
+    versions = (f"{p} {results.facts[f'{p}_version']}" for p in packages)
+    yield f"| versions | {', '.join(versions)} |"
+    limit = limits.write_limit(results)
+    if limit is not None:
+        yield f"| fastest fill of memory in use | {limit:.1f} GB/s |"
+    yield ""
+
+
+def _spread(results: Results) -> Iterator[str]:
+    yield "## Noise\n"
+    yield "The median absolute deviation of a benchmark's rounds from its median, as a fraction of"
+    yield "that median, for the middle one of the benchmarks of each section.\n"
+    yield "| section | deviation |\n| --- | ---: |"
+    for name, section in SECTIONS.items():
+        if name != "memory" and results.groups(name):
+            yield f"| {section.TITLE} | {results.spread(name):.1%} |"

@@ -1,0 +1,3 @@
+"""stub"""
+def draw(results, folder):
+    return []

@@ -1,0 +1,143 @@
+"""What was measured, as a pyperf suite in one JSON file, and how to look it up."""
+
+import platform
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import pyperf
+
+from benchmarks.timing import Call, compare
+
+PACKAGES = (
+    "numpy",
+    "torch",
+    "jax",
+    "jaxlib",
+    "einops",
+    "onnx",
+    "onnxruntime",
+    "openvino",
+    "ml_dtypes",
+)
+
+_ABOUT_THE_MACHINE = (
+    "cpu_model_name",
+    "cpu_count",
+    "platform",
+    "python_implementation",
+    "python_version",
+    "perf_version",
+    "timer",
+    "date",
+)
+"""Of what pyperf collects, the part that tells a reader what the figures stand for."""
+
+
+class Key(NamedTuple):
+    """The name of one benchmark: a side of a comparison, in a group of a section."""
+
+    section: str
+    group: str
+    case: str
+    side: str
+
+    def __str__(self) -> str:
+        """Join the parts, as they stand in the file."""
+        return "/".join(self)
+
+
+class Results:
+    """Values by key, with the metadata of the run."""
+
+    def __init__(self, facts: Mapping[str, str | int]) -> None:
+        self.facts = dict(facts)
+        self._benchmarks: dict[Key, pyperf.Benchmark] = {}
+
+    @classmethod
+    def load(cls, path: Path) -> "Results":
+        """Read a file that `save` wrote."""
+        suite = pyperf.BenchmarkSuite.load(str(path))
+        results = cls(suite.get_metadata())
+        for benchmark in suite:
+            results._benchmarks[Key(*benchmark.get_name().split("/"))] = benchmark
+        return results
+
+    def save(self, path: Path) -> None:
+        """Write all values in pyperf's format, for which pyperf has tools of its own."""
+        pyperf.BenchmarkSuite(list(self._benchmarks.values())).dump(str(path), replace=True)
+
+    def add(
+        self, key: Key, values: Iterable[float], unit: str = "second", **facts: str | int
+    ) -> None:
+        """Keep the values of one benchmark."""
+        about = {**self.facts, **facts, "name": str(key), "unit": unit}
+        run = pyperf.Run(tuple(values), metadata=about, collect_metadata=False)
+        self._benchmarks[key] = pyperf.Benchmark([run])
+
+    def keys(self, section: str, group: str | None = None) -> Iterator[Key]:
+        """Go over what a section has, in the order in which it was measured."""
+        for key in self._benchmarks:
+            if key.section == section and group in (None, key.group):
+                yield key
+
+    def groups(self, section: str) -> list[str]:
+        """List the groups of a section."""
+        return list(dict.fromkeys(key.group for key in self.keys(section)))
+
+    def cases(self, section: str, group: str | None = None) -> list[str]:
+        """List the cases of a section, or of one of its groups."""
+        return list(dict.fromkeys(key.case for key in self.keys(section, group)))
+
+    def median(self, section: str, group: str, case: str, side: str) -> float | None:
+        """Give the median of a benchmark, or None where it was not measured."""
+        benchmark = self._benchmarks.get(Key(section, group, case, side))
+        return None if benchmark is None else float(benchmark.median())
+
+    def spread(self, section: str, group: str | None = None) -> float:
+        """Give the usual deviation: the median of all deviations from medians, as a fraction."""
+        benchmarks = [self._benchmarks[key] for key in self.keys(section, group)]
+        return statistics.median(b.median_abs_dev() / b.median() for b in benchmarks)
+
+    def fact(self, section: str, group: str, case: str, side: str, name: str) -> str | int:
+        """Look up what was noted beside a benchmark's values."""
+        return self._benchmarks[Key(section, group, case, side)].get_metadata()[name]
+
+
+class Recorder:
+    """Runs comparisons for as long as the kind of run allows, and keeps their results."""
+
+    def __init__(self, results: Results, *, is_quick: bool) -> None:
+        self.results = results
+        self.is_quick = is_quick
+        self._seconds = 0.15 if is_quick else 1.2
+
+    def compare(
+        self,
+        section: str,
+        group: str,
+        case: str,
+        sides: Mapping[str, Call],
+        *,
+        patience: float = 1.0,
+        **facts: str | int,
+    ) -> None:
+        """Time the sides against each other; `patience` is a factor on the usual time."""
+        for side, timing in compare(sides, self._seconds * patience).items():
+            key = Key(section, group, case, side)
+            self.results.add(key, timing.values, loops=timing.loops, **facts)
+
+
+def describe_run(command: str) -> dict[str, str | int]:
+    """Collect what the figures depend on: machine, versions, command, date."""
+    collected = pyperf.Run([1.0], collect_metadata=True).get_metadata()
+    facts = {name: collected[name] for name in _ABOUT_THE_MACHINE if name in collected}
+    facts["date"] = str(facts["date"]).partition(".")[0]
+    facts["machine"] = platform.machine()
+    facts["command"] = command
+    facts["tileops_version"] = metadata.version("array-tileops")
+    for package in PACKAGES:
+        facts[f"{package}_version"] = metadata.version(package)
+    return facts

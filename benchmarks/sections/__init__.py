@@ -1,0 +1,18 @@
+"""The sections of the benchmarks: each measures one question and makes its tables.
+
+A section is a module with ``TITLE`` and two functions: ``measure(recorder)`` takes the time, and
+``tables(results)`` reads what was taken, in this run or an earlier one.
+"""
+
+from benchmarks.sections import calls, growth, limits, memory, peers, rows, workloads
+
+SECTIONS = {
+    "limits": limits,
+    "workloads": workloads,
+    "peers": peers,
+    "rows": rows,
+    "calls": calls,
+    "memory": memory,
+    "growth": growth,
+}
+"""In the order of the page."""

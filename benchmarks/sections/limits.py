@@ -1,0 +1,62 @@
+"""What the machine can do: writing and copying memory, in use already or new."""
+
+import numpy as np
+import torch
+
+from benchmarks.libraries import TORCH_THREADS
+from benchmarks.results import Recorder, Results
+from benchmarks.tables import Table, gigabytes_per_second, number
+
+TITLE = "Limits of the machine"
+SECTION = "limits"
+GROUP = "memory"
+SIZE = 64 * 2**20
+WARM_FILLS = ("fill, NumPy", "fill, PyTorch")
+
+HOW = {
+    "fill, NumPy": "`ndarray.fill` of bytes in use, one thread",
+    "fill, PyTorch": f"`Tensor.fill_` of bytes in use, {TORCH_THREADS} threads",
+    "copy, NumPy": "`np.copyto` between arrays in use, one thread",
+    "copy, PyTorch": f"`Tensor.copy_` between tensors in use, {TORCH_THREADS} threads",
+    "fill of new memory, NumPy": "`np.empty`, then `fill`",
+    "fill of new memory, PyTorch": f"`torch.empty`, then `fill_`, {TORCH_THREADS} threads",
+}
+
+
+def measure(recorder: Recorder) -> None:
+    """Fill and copy 64 MiB."""
+    buffer = np.ones(SIZE, np.uint8)
+    source = np.full(SIZE, 2, np.uint8)
+    tensor, other = torch.from_numpy(buffer), torch.from_numpy(source)
+    sides = {
+        "fill, NumPy": lambda: buffer.fill(3),
+        "fill, PyTorch": lambda: tensor.fill_(3),
+        "copy, NumPy": lambda: np.copyto(buffer, source),
+        "copy, PyTorch": lambda: tensor.copy_(other),
+        "fill of new memory, NumPy": lambda: np.empty(SIZE, np.uint8).fill(3),
+        "fill of new memory, PyTorch": lambda: torch.empty(SIZE, dtype=torch.uint8).fill_(3),
+    }
+    recorder.compare(SECTION, GROUP, "64 MiB", sides, patience=2, bytes=SIZE)
+
+
+def write_limit(results: Results) -> float | None:
+    """Give the fastest fill of memory in use, in GB/s."""
+    times = [results.median(SECTION, GROUP, "64 MiB", side) for side in WARM_FILLS]
+    return max((SIZE / seconds / 1e9 for seconds in times if seconds is not None), default=None)
+
+
+def tables(results: Results) -> list[Table]:
+    """Show GB/s for each way to write."""
+    table = Table(
+        "Writing 64 MiB",
+        "What a result costs at the least. New memory costs more than memory in use, because the "
+        "system clears each page and maps it when it is first written (NumPy asks for huge pages, "
+        "PyTorch does not). A copy counts the bytes written.",
+        ("what", "how", "ms", "GB/s"),
+    )
+    for side, how in HOW.items():
+        seconds = results.median(SECTION, GROUP, "64 MiB", side)
+        if seconds is not None:
+            speed = gigabytes_per_second(SIZE, seconds)
+            table.rows.append((side, how, number(seconds * 1e3, 2), number(speed)))
+    return [table]

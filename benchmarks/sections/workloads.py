@@ -1,0 +1,80 @@
+"""The workloads in each library: its own operation against tileops."""
+
+import numpy as np
+
+from benchmarks.libraries import COMPARISONS, as_bytes, check
+from benchmarks.results import Recorder, Results
+from benchmarks.tables import Table, geometric_mean, gigabytes_per_second, number, ratio
+from benchmarks.workloads import WORKLOADS, random_array
+
+TITLE = "Workloads"
+SECTION = "workloads"
+
+
+def measure(recorder: Recorder) -> None:
+    """Run every workload in every library."""
+    for workload in WORKLOADS:
+        x = random_array(workload.shape, workload.dtype)
+        expected = as_bytes(np.tile(x, workload.repeats))
+        for group, comparison in COMPARISONS.items():
+            if comparison.is_expand and workload.operator != "expand":
+                continue
+            sides = comparison.make(workload, x)
+            check(sides, expected, workload.name)
+            recorder.compare(SECTION, group, workload.name, sides, bytes=workload.result_bytes)
+
+
+def tables(results: Results) -> list[Table]:
+    """Show what the workloads are, and a table for each library."""
+    return [_description(), *(_table(results, group) for group in results.groups(SECTION))]
+
+
+def _description() -> Table:
+    table = Table(
+        "What is repeated",
+        "The sizes are for a CPU. Inputs are random and never zero.",
+        ("workload", "operator", "shape", "dtype", "repeats", "result MB", "what it is"),
+    )
+    for workload in WORKLOADS:
+        table.rows.append(
+            (
+                workload.name,
+                workload.operator,
+                "×".join(map(str, workload.shape)),  # noqa: RUF001 (a multiplication sign)
+                workload.dtype,
+                "×".join(map(str, workload.repeats)),  # noqa: RUF001
+                number(workload.result_bytes / 1e6),
+                workload.source,
+            )
+        )
+    return table
+
+
+def _table(results: Results, group: str) -> Table:
+    comparison = COMPARISONS[group]
+    table = Table(
+        comparison.title,
+        f"{comparison.native} against tileops on the same array. The ratio is the time of "
+        f"{comparison.native} divided by the time of tileops: above 1, tileops is faster.",
+        ("workload", "MB", "native GB/s", "tileops GB/s", "ratio"),
+    )
+    ratios = []
+    for case in results.cases(SECTION, group):
+        size = float(results.fact(SECTION, group, case, "native", "bytes"))
+        native = results.median(SECTION, group, case, "native")
+        ours = results.median(SECTION, group, case, "tileops")
+        ratios.append(ratio(ours, native))
+        table.rows.append(
+            (
+                case,
+                number(size / 1e6),
+                number(gigabytes_per_second(size, native)),
+                number(gigabytes_per_second(size, ours)),
+                number(ratios[-1], 2),
+            )
+        )
+    table.summary = [
+        ("lowest", "", "", "", number(min(ratios), 2)),
+        ("geometric mean", "", "", "", number(geometric_mean(ratios), 2)),
+    ]
+    return table

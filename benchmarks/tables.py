@@ -1,0 +1,67 @@
+"""A table of a section, for the terminal and for Markdown."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import rich.box
+import rich.table
+
+
+@dataclasses.dataclass
+class Table:
+    """Rows of text under a title, with a sentence or two on what is compared."""
+
+    title: str
+    text: str
+    header: Sequence[str]
+    rows: list[Sequence[str]] = dataclasses.field(default_factory=list)
+    summary: list[Sequence[str]] = dataclasses.field(default_factory=list)
+    """Rows below the others, such as means."""
+
+    def rich(self) -> rich.table.Table:
+        """Lay the table out for a terminal."""
+        table = rich.table.Table(
+            title=plain(self.title), title_justify="left", box=rich.box.SIMPLE_HEAD
+        )
+        for number, name in enumerate(self.header):
+            table.add_column(plain(name), justify="left" if number == 0 else "right")
+        for row in self.rows:
+            table.add_row(*map(plain, row))
+        if self.summary:
+            table.add_section()
+        for row in self.summary:
+            table.add_row(*map(plain, row), style="bold")
+        return table
+
+    def markdown(self) -> str:
+        """Write the table as Markdown."""
+        aligned = ["---", *["---:"] * (len(self.header) - 1)]
+        bold = [[f"**{cell}**" if cell else "" for cell in row] for row in self.summary]
+        lines = [f"| {' | '.join(row)} |" for row in [self.header, aligned, *self.rows, *bold]]
+        return "\n".join([f"### {self.title}", "", self.text, "", *lines, ""])
+
+
+def plain(text: str) -> str:
+    """Leave out what only Markdown shows."""
+    return text.replace("`", "")
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """Write a number, or a dash for what was not measured."""
+    return "–" if value is None else f"{value:.{digits}f}"  # noqa: RUF001 (a dash, as printed)
+
+
+def ratio(ours: float, theirs: float) -> float:
+    """Divide their time by ours: above 1, ours is faster."""
+    return theirs / ours
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Average ratios, so that a half and a two make one."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def gigabytes_per_second(size: float, seconds: float | None) -> float | None:
+    """Divide bytes by seconds, in units of 10**9."""
+    return None if seconds is None else size / seconds / 1e9

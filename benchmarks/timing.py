@@ -1,0 +1,99 @@
+"""How time is taken: rounds that alternate between the sides of a comparison."""
+
+import ctypes
+import dataclasses
+import gc
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyperf import perf_counter
+
+Call = Callable[[], Any]
+"""One side of a comparison: a function without arguments that returns its result."""
+
+LEAST_ROUNDS = 6
+"""An even number, so that each side is as often first as last."""
+
+MOST_ROUNDS = 60
+
+BATCH_SECONDS = 2e-3
+"""Calls shorter than this are timed in an inner loop that takes about as long."""
+
+PAUSE_SECONDS = 2e-3
+"""Rest before a call is timed. Worker threads of the library that ran before spin for a while."""
+
+_M_MMAP_THRESHOLD = -3
+_MMAP_THRESHOLD_BYTES = 128 * 1024
+
+
+@dataclasses.dataclass
+class Timing:
+    """Seconds per call of one side, a value for each round."""
+
+    loops: int
+    values: list[float] = dataclasses.field(default_factory=list)
+
+
+def compare(sides: Mapping[str, Call], seconds: float) -> dict[str, Timing]:
+    """Time all sides in turn, in reverse every second round, for about so many seconds.
+
+    The median over rounds is what counts: whatever else the machine does then falls on all sides
+    alike. A result is dropped before the next call is timed, and a side that makes a new result
+    allocates it inside of the timed call.
+    """
+    timings = {name: Timing(_calibrate(call)) for name, call in sides.items()}
+    forwards = list(sides)
+    backwards = forwards[::-1]
+    gc.collect()
+    gc.disable()
+    try:
+        end = perf_counter() + seconds
+        for round_number in range(MOST_ROUNDS):
+            is_even = round_number % 2 == 0
+            if is_even and round_number >= LEAST_ROUNDS and perf_counter() > end:
+                break
+            for name in forwards if is_even else backwards:
+                timing = timings[name]
+                time.sleep(PAUSE_SECONDS)
+                timing.values.append(_seconds_per_call(sides[name], timing.loops))
+    finally:
+        gc.enable()
+    return timings
+
+
+def take_large_memory_from_the_system() -> None:
+    """Keep the C library from reusing the memory of an earlier large result.
+
+    By default glibc learns from each large block that is freed to serve the next ones, up to
+    32 MB, from memory that is in use already. Whether a result of 15 MB is new memory or old would
+    then depend on what ran before. With a fixed threshold every large block is new.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
+
+
+def _calibrate(call: Call) -> int:
+    """Warm the side up, and count the calls that fill a batch."""
+    call()
+    seconds = min(_seconds_per_call(call, 1) for _ in range(2))
+    if seconds > BATCH_SECONDS / 10:
+        return 1
+    seconds = _seconds_per_call(call, 10)
+    return max(1, round(BATCH_SECONDS / seconds))
+
+
+def _seconds_per_call(call: Call, loops: int) -> float:
+    if loops == 1:
+        start = perf_counter()
+        result = call()
+        stop = perf_counter()
+        del result  # after the clock has stopped: freeing is not what is measured
+        return stop - start
+    numbers = itertools.repeat(None, loops)
+    start = perf_counter()
+    for _ in numbers:
+        call()
+    return (perf_counter() - start) / loops
