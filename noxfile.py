@@ -1,6 +1,7 @@
 """The matrix: each array library in an environment of its own, and the checks of the code.
 
-``nox`` runs all of it; ``nox -s tests-torch`` one session; arguments after ``--`` go to pytest.
+``nox`` runs all of it but the benchmarks; ``nox -s tests-torch`` one session; arguments after
+``--`` go to pytest. ``nox -s bench`` measures.
 """
 
 import shutil
@@ -84,6 +85,14 @@ def conformance(session: nox.Session) -> None:
     """Thousands of random models on ONNX's tools, onnxruntime and OpenVINO, and here."""
     install(session, ".[onnx]", "onnxruntime", "openvino", group="test")
     session.run("pytest", "conformance", *session.posargs)
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Measure speed and memory on the CPU; arguments after ``--`` go to the benchmarks."""
+    peers = ("einops", "ml_dtypes", "onnxruntime", "openvino")
+    install(session, ".[torch,jax,onnx]", *peers, group="bench")
+    session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session

@@ -1,7 +1,5 @@
 """The command ``python -m benchmarks``: measure, print tables, write JSON, plots and a page."""
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -42,24 +40,22 @@ def main(
     """
     console = rich.console.Console()
     results.mkdir(parents=True, exist_ok=True)
-    if from_json is None:
-        measured = measure(tuple(only or SECTIONS), is_quick=quick)
-        measured.save(results / "cpu.json")
-    else:
-        measured = Results.load(from_json)
+    measured = measure(only, is_quick=quick) if from_json is None else Results.load(from_json)
+    measured.save(results / "cpu.json")
     show(measured, console)
     drawn = plots.draw(measured, results)
     (results / "cpu.md").write_text(page.markdown(measured, drawn), encoding="utf-8")
 
 
-def measure(sections: tuple[str, ...], *, is_quick: bool) -> Results:
+def measure(only: list[Section] | None, *, is_quick: bool) -> Results:
     """Run sections one after the other."""
     take_large_memory_from_the_system()
     configure()
-    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    options = [*(["--quick"] if is_quick else []), *(["--only", *only] if only else [])]
+    command = " ".join(["python -m benchmarks", *options])
     recorder = Recorder(Results(describe_run(command)), is_quick=is_quick)
     progress = rich.console.Console(stderr=True)
-    for name in sections:
+    for name in only or SECTIONS:
         with progress.status(f"measuring {name}"):
             SECTIONS[name].measure(recorder)
     return recorder.results
@@ -71,7 +67,8 @@ def show(measured: Results, console: rich.console.Console) -> None:
         if measured.groups(name):
             console.rule(section.TITLE)
             for table in section.tables(measured):
-                console.print(table.rich())
+                if not table.is_wide:
+                    console.print(table.rich())
 
 
 if __name__ == "__main__":

@@ -1,3 +1,216 @@
-"""stub"""
-def draw(results, folder):
-    return []
+"""Plots of a run: bars of GB/s for each workload, and curves of growing time."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from benchmarks.results import Results
+from benchmarks.sections import growth, limits, peers, workloads
+
+GREY, BLUE, SKY = "#8c8c8c", "#0072b2", "#56b4e9"
+ORANGE, GREEN, PURPLE = "#e69f00", "#009e73", "#cc79a7"
+"""Colours of Okabe and Ito, which people with any colour vision tell apart."""
+
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "font.size": 9,
+    "grid.color": "#e5e5e5",
+    "legend.frameon": False,
+    "savefig.dpi": 100,
+}
+
+
+class Bars(NamedTuple):
+    """One series of bars: where its values are, and how it looks."""
+
+    section: str
+    group: str
+    side: str
+    label: str
+    colour: str
+
+
+class Panel(NamedTuple):
+    """Series side by side, over the workloads."""
+
+    title: str
+    series: tuple[Bars, ...]
+
+
+PANELS = (
+    Panel(
+        "NumPy",
+        (
+            Bars(workloads.SECTION, "numpy", "native", "np.tile", GREY),
+            Bars(workloads.SECTION, "numpy", "tileops", "tileops", BLUE),
+            Bars(workloads.SECTION, "numpy_out", "tileops", "tileops, out= used again", SKY),
+        ),
+    ),
+    Panel(
+        "PyTorch",
+        (
+            Bars(workloads.SECTION, "torch", "native", "torch.tile", GREY),
+            Bars(workloads.SECTION, "torch", "tileops", "tileops", BLUE),
+            Bars(workloads.SECTION, "torch_out", "tileops", "tileops, out= used again", SKY),
+        ),
+    ),
+    Panel(
+        "JAX, eager",
+        (
+            Bars(workloads.SECTION, "jax", "native", "jnp.tile", GREY),
+            Bars(workloads.SECTION, "jax", "tileops", "tileops", BLUE),
+        ),
+    ),
+    Panel(
+        "Peers, new memory",
+        (
+            Bars(peers.SECTION, "new", "tileops, NumPy", "tileops, NumPy", BLUE),
+            Bars(peers.SECTION, "new", "einops, NumPy", "einops, NumPy", ORANGE),
+            Bars(peers.SECTION, "new", "onnxruntime", "onnxruntime", GREEN),
+            Bars(peers.SECTION, "new", "OpenVINO", "OpenVINO", PURPLE),
+        ),
+    ),
+    Panel(
+        "Peers, memory in use",
+        (
+            Bars(peers.SECTION, "used", "tileops, NumPy", "tileops, NumPy, out=", SKY),
+            Bars(peers.SECTION, "used", "onnxruntime, bound", "onnxruntime, bound", GREEN),
+            Bars(peers.SECTION, "used", "OpenVINO", "OpenVINO", PURPLE),
+        ),
+    ),
+)
+
+LINES = {
+    "np.tile": (BLUE, "--"),
+    "tileops, NumPy": (BLUE, "-"),
+    "torch.tile": (ORANGE, "--"),
+    "tileops, PyTorch": (ORANGE, "-"),
+}
+"""A colour for each library; tileops is drawn through, the library's own tile dashed."""
+
+GROWTH_AXES = {
+    "bytes": "MiB of result, 1 KiB rows × 4",  # noqa: RUF001 (a multiplication sign)
+    "rank": "rank, 16 MiB of result",
+    "repeats": "repeats of one axis, 16 MB of result",
+}
+
+
+def draw(results: Results, folder: Path) -> list[str]:
+    """Draw the plots for which there are values, and give their names."""
+    drawn = []
+    with mpl.rc_context(STYLE):
+        if results.groups(workloads.SECTION) or results.groups(peers.SECTION):
+            _workloads(results, folder / "workloads.png")
+            drawn.append("workloads.png")
+        if results.groups(growth.SECTION):
+            _growth(results, folder / "growth.png")
+            drawn.append("growth.png")
+    return drawn
+
+
+def _workloads(results: Results, path: Path) -> None:
+    panels = [panel for panel in PANELS if results.groups(panel.series[0].section)]
+    height = 2.1 * len(panels) + 0.8
+    figure, axes = plt.subplots(
+        len(panels), sharex=True, sharey=True, squeeze=False, figsize=(10, height)
+    )
+    limit = limits.write_limit(results)
+    for ax, panel in zip(axes[:, 0], panels, strict=True):
+        _bars(ax, results, panel)
+        if limit is not None:
+            ax.axhline(limit, color="black", linewidth=1, linestyle="--")
+    if limit is not None:
+        axes[0, 0].set_ylim(top=max(axes[0, 0].get_ylim()[1], 1.2 * limit))
+        axes[0, 0].annotate(
+            "fastest fill of memory in use",
+            (0, limit),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 3),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    figure.supylabel("GB/s of result", fontsize=10)
+    figure.tight_layout()
+    _save(figure, path)
+
+
+def _bars(ax: Axes, results: Results, panel: Panel) -> None:
+    cases = results.cases(panel.series[0].section, panel.series[0].group)
+    width = 0.8 / len(panel.series)
+    for place, (section, group, side, label, colour) in enumerate(panel.series):
+        left = [number - 0.4 + (place + 0.5) * width for number in range(len(cases))]
+        speeds = []
+        for case in cases:
+            size = float(results.fact(section, group, case, side, "bytes"))
+            speeds.append(size / results.median(section, group, case, side) / 1e9)
+        ax.bar(left, speeds, width, label=label, color=colour)
+    ax.set_title(panel.title)
+    ax.set_xticks(range(len(cases)), cases, rotation=35, ha="right", rotation_mode="anchor")
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlim(-0.6, len(cases) - 0.4)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(panel.series), borderaxespad=0)
+
+
+def _growth(results: Results, path: Path) -> None:
+    figure, axes = plt.subplots(1, len(growth.GROUPS), figsize=(11, 4))
+    for ax, group in zip(axes, growth.GROUPS, strict=True):
+        _curves(ax, results, group)
+    _linear_reference(axes[0], results)
+    axes[0].set_ylabel("milliseconds")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncols=len(handles))
+    figure.tight_layout(rect=(0, 0, 1, 0.92))
+    _save(figure, path)
+
+
+def _curves(ax: Axes, results: Results, group: str) -> None:
+    cases = results.cases(growth.SECTION, group)
+    for side, (colour, style) in LINES.items():
+        times = [results.median(growth.SECTION, group, case, side) * 1e3 for case in cases]
+        ax.plot(
+            [int(case) for case in cases],
+            times,
+            style,
+            color=colour,
+            label=side,
+            marker="o",
+            markersize=4,
+        )
+    ax.set_title(growth.GROUPS[group].title)
+    ax.set_xlabel(GROWTH_AXES[group])
+    if group == "bytes":
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        ax.set_xticks([int(case) for case in cases], cases)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        ax.set_ylim(bottom=0)
+        if group == "repeats":
+            ax.set_xscale("log")
+            ax.xaxis.set_minor_locator(NullLocator())
+
+
+def _linear_reference(ax: Axes, results: Results) -> None:
+    sizes = [int(case) for case in results.cases(growth.SECTION, "bytes")]
+    last = results.median(growth.SECTION, "bytes", str(sizes[-1]), "tileops, NumPy") * 1e3
+    times = [last * size / sizes[-1] for size in sizes]
+    ax.plot(sizes, times, ":", color="black", linewidth=1, label="linear", zorder=1)
+
+
+def _save(figure: plt.Figure, path: Path) -> None:
+    figure.savefig(path)
+    plt.close(figure)

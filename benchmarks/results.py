@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pyperf
 
+import tileops
 from benchmarks.timing import Call, compare
 
 PACKAGES = (
@@ -26,6 +27,7 @@ PACKAGES = (
 _ABOUT_THE_MACHINE = (
     "cpu_model_name",
     "cpu_count",
+    "load_avg_1min",
     "platform",
     "python_implementation",
     "python_version",
@@ -34,6 +36,9 @@ _ABOUT_THE_MACHINE = (
     "date",
 )
 """Of what pyperf collects, the part that tells a reader what the figures stand for."""
+
+_DIGITS = 5
+"""Significant digits of a value that are kept: more than any clock can promise here."""
 
 
 class Key(NamedTuple):
@@ -74,7 +79,8 @@ class Results:
     ) -> None:
         """Keep the values of one benchmark."""
         about = {**self.facts, **facts, "name": str(key), "unit": unit}
-        run = pyperf.Run(tuple(values), metadata=about, collect_metadata=False)
+        rounded = tuple(float(f"{value:.{_DIGITS}g}") for value in values)
+        run = pyperf.Run(rounded, metadata=about, collect_metadata=False)
         self._benchmarks[key] = pyperf.Benchmark([run])
 
     def keys(self, section: str, group: str | None = None) -> Iterator[Key]:
@@ -137,7 +143,7 @@ def describe_run(command: str) -> dict[str, str | int]:
     facts["date"] = str(facts["date"]).partition(".")[0]
     facts["machine"] = platform.machine()
     facts["command"] = command
-    facts["tileops_version"] = metadata.version("array-tileops")
+    facts["tileops_version"] = tileops.__version__
     for package in PACKAGES:
         facts[f"{package}_version"] = metadata.version(package)
     return facts

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import rich.box
 import rich.table
 
+_NUMERIC = "0123456789–"  # noqa: RUF001 (a dash stands for a number that is missing)
+"""What the cells of a column of numbers begin with."""
+
 
 @dataclasses.dataclass
 class Table:
@@ -18,14 +21,16 @@ class Table:
     rows: list[Sequence[str]] = dataclasses.field(default_factory=list)
     summary: list[Sequence[str]] = dataclasses.field(default_factory=list)
     """Rows below the others, such as means."""
+    is_wide: bool = False
+    """Whether only the page has room for it, not a terminal."""
 
     def rich(self) -> rich.table.Table:
         """Lay the table out for a terminal."""
         table = rich.table.Table(
             title=plain(self.title), title_justify="left", box=rich.box.SIMPLE_HEAD
         )
-        for number, name in enumerate(self.header):
-            table.add_column(plain(name), justify="left" if number == 0 else "right")
+        for column, name in zip(self._columns(), self.header, strict=True):
+            table.add_column(plain(name), justify="right" if self._is_numeric(column) else "left")
         for row in self.rows:
             table.add_row(*map(plain, row))
         if self.summary:
@@ -36,10 +41,17 @@ class Table:
 
     def markdown(self) -> str:
         """Write the table as Markdown."""
-        aligned = ["---", *["---:"] * (len(self.header) - 1)]
+        aligned = ["---:" if self._is_numeric(column) else "---" for column in self._columns()]
         bold = [[f"**{cell}**" if cell else "" for cell in row] for row in self.summary]
         lines = [f"| {' | '.join(row)} |" for row in [self.header, aligned, *self.rows, *bold]]
-        return "\n".join([f"### {self.title}", "", self.text, "", *lines, ""])
+        return "\n".join([f"### {self.title}", "", self.text.strip(), "", *lines, ""])
+
+    def _columns(self) -> list[Sequence[str]]:
+        return list(zip(*self.rows, strict=True)) or [() for _ in self.header]
+
+    @staticmethod
+    def _is_numeric(column: Sequence[str]) -> bool:
+        return all(cell[:1] in _NUMERIC for cell in column)
 
 
 def plain(text: str) -> str:

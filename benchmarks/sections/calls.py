@@ -18,6 +18,16 @@ GROUP = "small"
 REPEATS = (2, 3)
 TARGET = (8, 24)
 
+NATIVE = {
+    "NumPy, tile": "np.tile",
+    "NumPy, expand to a view": "np.broadcast_to",
+    "NumPy, onnx.tile": "np.tile",
+    "PyTorch, tile": "torch.tile",
+    "PyTorch, expand to a view": "Tensor.expand",
+    "JAX, tile": "jnp.tile",
+    "JAX, expand": "jnp.broadcast_to",
+}
+
 
 def measure(recorder: Recorder) -> None:
     """Repeat 8 by 4 numbers into 768 bytes, and expand 8 by 1 to as many."""
@@ -37,17 +47,6 @@ def measure(recorder: Recorder) -> None:
     for case, (sides, expected) in cases.items():
         check(sides, expected, case)
         recorder.compare(SECTION, GROUP, case, sides, native=NATIVE[case])
-
-
-NATIVE = {
-    "NumPy, tile": "np.tile",
-    "NumPy, expand to a view": "np.broadcast_to",
-    "NumPy, onnx.tile": "np.tile",
-    "PyTorch, tile": "torch.tile",
-    "PyTorch, expand to a view": "Tensor.expand",
-    "JAX, tile": "jnp.tile",
-    "JAX, expand": "jnp.broadcast_to",
-}
 
 
 def _numpy_tile(block: np.ndarray) -> Sides:

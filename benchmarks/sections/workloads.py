@@ -34,6 +34,7 @@ def _description() -> Table:
         "What is repeated",
         "The sizes are for a CPU. Inputs are random and never zero.",
         ("workload", "operator", "shape", "dtype", "repeats", "result MB", "what it is"),
+        is_wide=True,
     )
     for workload in WORKLOADS:
         table.rows.append(
@@ -55,7 +56,8 @@ def _table(results: Results, group: str) -> Table:
     table = Table(
         comparison.title,
         f"{comparison.native} against tileops on the same array. The ratio is the time of "
-        f"{comparison.native} divided by the time of tileops: above 1, tileops is faster.",
+        f"{comparison.native} divided by the time of tileops: above 1, tileops is faster. "
+        f"{comparison.note}",
         ("workload", "MB", "native GB/s", "tileops GB/s", "ratio"),
     )
     ratios = []
