@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from pyperf import perf_counter
 
 Call = Callable[[], Any]
@@ -42,19 +43,27 @@ def compare(sides: Mapping[str, Call], seconds: float) -> dict[str, Timing]:
     The median over rounds is what counts: whatever else the machine does then falls on all sides
     alike. A result is dropped before the next call is timed, and a side that makes a new result
     allocates it inside of the timed call.
+
+    Every pair of rounds has an order of its own, because a call depends on the one before it: where
+    1 GB of small pages has just been freed, the system may take several times as long to find huge ones.
+    For the same reason, sides that make large new results in NumPy and in PyTorch are better kept
+    in comparisons of their own.
     """
     timings = {name: Timing(_calibrate(call)) for name, call in sides.items()}
-    forwards = list(sides)
-    backwards = forwards[::-1]
+    order = list(sides)
+    shuffle = np.random.default_rng(0).shuffle
     gc.collect()
     gc.disable()
     try:
         end = perf_counter() + seconds
         for round_number in range(MOST_ROUNDS):
-            is_even = round_number % 2 == 0
-            if is_even and round_number >= LEAST_ROUNDS and perf_counter() > end:
+            if round_number % 2 == 1:
+                order.reverse()
+            elif round_number >= LEAST_ROUNDS and perf_counter() > end:
                 break
-            for name in forwards if is_even else backwards:
+            else:
+                shuffle(order)
+            for name in order:
                 timing = timings[name]
                 time.sleep(PAUSE_SECONDS)
                 timing.values.append(_seconds_per_call(sides[name], timing.loops))

@@ -1,6 +1,7 @@
 """How time grows with the bytes of the result, with its rank, and with the repeats."""
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -92,15 +93,22 @@ def measure(recorder: Recorder) -> None:
         for name, shape, repeats in cases(group, is_quick=recorder.is_quick):
             x = random_array(shape, "float32")
             tensor = torch.from_numpy(x)
-            sides = {
+            in_numpy = {
                 "np.tile": functools.partial(np.tile, x, repeats),
                 "tileops, NumPy": functools.partial(tileops.tile, x, repeats),
+            }
+            in_torch = {
                 "torch.tile": functools.partial(torch.tile, tensor, repeats),
                 "tileops, PyTorch": functools.partial(tileops.tile, tensor, repeats),
             }
-            check(sides, as_bytes(np.tile(x, repeats)), f"growth with {group}, {name}")
-            size = x.nbytes * int(np.prod(repeats))
-            recorder.compare(SECTION, group, name, sides, bytes=size)
+            check(in_numpy | in_torch, as_bytes(np.tile(x, repeats)), f"growing {group}, {name}")
+            for sides in (in_numpy, in_torch):
+                recorder.compare(SECTION, group, name, sides, bytes=result_bytes(x, repeats))
+
+
+def result_bytes(x: np.ndarray, repeats: tuple[int, ...]) -> int:
+    """Count the bytes of a result."""
+    return x.nbytes * math.prod(repeats)
 
 
 def tables(results: Results) -> list[Table]:
