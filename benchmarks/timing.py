@@ -44,8 +44,8 @@ def compare(sides: Mapping[str, Call], seconds: float) -> dict[str, Timing]:
     alike. A result is dropped before the next call is timed, and a side that makes a new result
     allocates it inside of the timed call.
 
-    Every pair of rounds has an order of its own, because a call depends on the one before it: where
-    1 GB of small pages has just been freed, the system may take several times as long to find huge ones.
+    Every pair of rounds has an order of its own, because a call depends on the one before it: after
+    1 GB of small pages has been freed, the system may take several times as long to find huge ones.
     For the same reason, sides that make large new results in NumPy and in PyTorch are better kept
     in comparisons of their own.
     """
