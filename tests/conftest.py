@@ -59,6 +59,18 @@ def pytest_generate_tests(metafunc):
     if "xp" in metafunc.fixturenames:
         found = [v for v in variants.ALL[metafunc.config.getoption("--library")] if not v.missing()]
         metafunc.parametrize("xp", found, scope="session", ids=repr)
+    if "thresholds" in metafunc.fixturenames:
+        found = variants.THRESHOLDS.get(metafunc.config.getoption("--library"), ("measured",))
+        metafunc.parametrize("thresholds", found, indirect=True)
+
+
+@pytest.fixture
+def thresholds(request, monkeypatch):
+    """Let a test run with the planner's thresholds, and where small copies take all its steps."""
+    variants.set_thresholds(monkeypatch, request.param)
+    yield request.param
+    monkeypatch.undo()
+    variants.forget_plans()
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ def in_library(xp):
     return math.ceil(CASES / len(found))
 
 
+@pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("operator", ["tile", "expand"])
 def test_random_cases_equal_the_reference_bit_for_bit(xp, operator):
     names = sorted(xp.dtypes)
@@ -79,6 +80,7 @@ def test_random_cases_equal_the_reference_bit_for_bit(xp, operator):
     check()
 
 
+@pytest.mark.usefixtures("thresholds")
 def test_every_dtype_is_tiled_and_expanded(xp, rng):
     for dtype, itemsize in xp.dtypes.items():
         bits = variants.random_bits(rng, dtype, itemsize, (2, 1, 3))

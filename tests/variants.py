@@ -9,6 +9,46 @@ from functools import cached_property
 
 import numpy as np
 
+THRESHOLDS = {
+    **dict.fromkeys(("numpy", "cupy", "dask"), ("measured", "tiny")),
+    "torch": ("measured", "tiny", "device"),
+}
+"""With which thresholds copies are tested, for the libraries whose copies are planned here."""
+
+_TINY = {
+    "tileops.execute.host": {"LEAST": 1, "_SHARED": 256},
+    "tileops.execute.device": {"LEAST": 1},
+    "tileops._moves": {
+        "_ROWS": 2,
+        "_WIDE": 12,
+        "_RUN": 24,
+        "_BLOCK": 48,
+        "_CHUNK": 96,
+        "_DEVICE_CHUNK": 48,
+        "_DEVICE_CACHE": 32,
+    },
+}
+"""Thresholds at which copies of some bytes take the steps that others take from megabytes on."""
+
+
+def set_thresholds(monkeypatch, name):
+    """Plan small copies as large ones are; "device": in PyTorch, those of the CPU as a GPU's."""
+    if name != "measured":
+        for module, values in _TINY.items():
+            for threshold, value in values.items():
+                monkeypatch.setattr(importlib.import_module(module), threshold, value)
+    if name == "device":
+        torch = importlib.import_module("tileops.execute.torch")
+        monkeypatch.setattr(torch, "_PLACES", {"cpu": torch.device, "cuda": torch.device})
+    forget_plans()
+
+
+def forget_plans():
+    moves = importlib.import_module("tileops._moves")
+    for cached in (moves.make_nest, moves.host_words, moves.plan_host, moves.plan_device):
+        cached.cache_clear()
+
+
 STANDARD = {
     **{name: np.dtype(name).itemsize for name in ("bool", "int8", "int16", "int32", "int64")},
     **{name: np.dtype(name).itemsize for name in ("uint8", "uint16", "uint32", "uint64")},

@@ -85,14 +85,19 @@ def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], item
     axes = []
     for n, r, s, t in zip(plan.source, plan.repeats, source, target, strict=True):
         axes += [(r, 0, n * t), (n, s, t)]
-    axes = [axis for axis in axes if axis[0] != 1]
     axes.sort(key=lambda axis: -abs(axis[2]))
-    merged = [(itemsize, 1, 1)]
-    for n, s, t in reversed(axes):
-        size, inner, outer = merged[-1]
-        if (s, t) == (size * inner, size * outer):
-            merged[-1] = (n * size, inner, outer)
-        else:
+    return _merged([*axes, (itemsize, 1, 1)])
+
+
+def _merged(axes: list[tuple[int, int, int]]) -> Nest:
+    """Leave out loops of one round, and join two where one step goes on from the other."""
+    *outer, innermost = axes
+    merged = [innermost]
+    for n, s, t in reversed(outer):
+        size, inner, written = merged[-1]
+        if (s, t) == (size * inner, size * written):
+            merged[-1] = (n * size, inner, written)
+        elif n != 1:
             merged.append((n, s, t))
     sizes, source, target = zip(*reversed(merged), strict=True)
     return Nest(sizes, source, target, 1)
@@ -219,3 +224,86 @@ _PARTS = 4
 """Parts of a shared copy for each thread, so that none waits long for another."""
 _BUSIER = 0.1
 """How much busier an inner axis must keep the threads than an outer one."""
+
+
+# What decides on a GPU, whose copy kernels take as long for an element of 1 byte as of 16. Read
+# and reckoned, not measured yet: benchmarks/gpu.py measures it.
+_SHARE = 4
+"""A temporary takes at most this part of the result."""
+_GAIN = 1.25
+"""How many times fewer words must be moved for a temporary to be worth a second kernel."""
+_DEVICE_CHUNK = 8 * 1024 * 1024
+"""The bytes of a chunk of the source that stays in the cache while its repeats are written."""
+_DEVICE_CACHE = 32 * 1024 * 1024
+"""The bytes of a source from which on it does not stay there as a whole."""
+
+
+class Step(NamedTuple):
+    """A copy as the one kernel, or the few, that a GPU runs for it."""
+
+    nest: Nest
+    move: Move
+
+
+@lru_cache(maxsize=4096)
+def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
+    """Plan a copy for a GPU: into the result, or into a temporary and from there.
+
+    The temporary holds the source with some of its repeats: enough that rows of it, or of the
+    result, can be moved in wider words than the source's. Where nothing is gained over a copy
+    element by element there are no steps.
+    """
+    best: tuple[Nest, ...] = (nest.in_words(widest_word(nest, alignment)),)
+    for sizes in _stages(nest):
+        filled = nest.box(sizes)
+        if filled.nbytes * _SHARE > nest.nbytes:
+            continue
+        spread = _spread(nest, filled)
+        steps = (
+            filled.in_words(widest_word(filled, alignment)),
+            spread.in_words(widest_word(spread, alignment)),
+        )
+        if _words(steps) * _GAIN <= _words(best):
+            best = steps
+    plan = tuple(Step(nest, _chunked(nest)) for nest in best)
+    gains = len(plan) > 1 or plan[0].nest.word > itemsize or plan[0].move != Copy()
+    return plan if gains else ()
+
+
+def _words(nests: tuple[Nest, ...]) -> int:
+    return sum(nest.nbytes // nest.word for nest in nests)
+
+
+def _stages(nest: Nest) -> list[tuple[int, ...]]:
+    """List temporaries: with the repeats of the inner axes, and with a part of the next one's."""
+    repeated = [axis for axis, step in enumerate(nest.source) if step == 0]
+    sizes = [1 if axis in repeated else n for axis, n in enumerate(nest.sizes)]
+    found = []
+    for axis in reversed(repeated):
+        n = nest.sizes[axis]
+        for part in (2, 4, 8, 16, n):
+            if part <= n and n % part == 0:
+                sizes[axis] = part
+                found.append(tuple(sizes))
+    return found
+
+
+def _spread(nest: Nest, filled: Nest) -> Nest:
+    """Describe the copy from a temporary to all of its repeats, in as few loops as there are."""
+    axes = []
+    for n, size, s, t in zip(nest.sizes, filled.sizes, filled.target, nest.target, strict=True):
+        axes += [(n // size, 0, size * t), (size, s, t)]
+    return _merged(axes)
+
+
+def _chunked(nest: Nest) -> Move:
+    """Go over what is repeated in chunks, each with all of its repeats, if no cache holds it."""
+    repeated, inside = 0, nest.word
+    for n, s in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
+        if s == 0:
+            repeated = inside
+        else:
+            inside *= n
+    if repeated <= _DEVICE_CACHE:
+        return Copy()
+    return _looped(nest, _box(nest.sizes, nest.word, _DEVICE_CHUNK), Copy())

@@ -7,13 +7,16 @@ import numpy as np
 
 from tileops._plan import Plan
 from tileops.errors import DTypeError
-from tileops.execute import _out
+from tileops.execute import _out, device
 from tileops.execute._memory import Memory
 from tileops.execute.array_api import Executor
 
+_WORDS = {16: "c16", 8: "u8", 4: "u4", 2: "u2", 1: "u1"}
+"""The dtypes that carry words; CuPy's kernels load and store 16 bytes at once as a complex."""
+
 
 class CuPy(Executor):
-    """Copies through a broadcast view, one pass over the result."""
+    """Copies in wide words, or through a broadcast view."""
 
     library = "cupy"
 
@@ -38,7 +41,7 @@ class CuPy(Executor):
         """Write into new memory on the array's device."""
         with x.device:
             result = cupy.empty(plan.shape, x.dtype)
-            cupy.copyto(result.reshape(plan.spread), _spread(x, plan))
+            _write(x, plan, result)
         return result
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
@@ -47,7 +50,7 @@ class CuPy(Executor):
         _out.check_layout(operator, x, out, plan)
         _out.check_memory(operator, _memory(x), _memory(out))
         with x.device:
-            cupy.copyto(out.reshape(plan.spread), _spread(x, plan))
+            _write(x, plan, out)
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""
@@ -68,6 +71,22 @@ class CuPy(Executor):
     def devices(self) -> list[str]:
         """Name each GPU."""
         return [f"cuda:{i}" for i in range(cupy.cuda.runtime.getDeviceCount())]
+
+
+def _write(x: Any, plan: Plan, out: Any) -> None:
+    if plan.nbytes >= device.LEAST:
+        memories = (x, _memory(x), out, _memory(out))
+        if device.repeat(plan, *memories, _words, _empty, cupy.copyto):
+            return
+    cupy.copyto(out.reshape(plan.spread), _spread(x, plan))
+
+
+def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) -> Any:
+    return cupy.ndarray(sizes, _WORDS[word], x.data, strides=steps)
+
+
+def _empty(nbytes: int) -> Any:
+    return cupy.empty(nbytes, cupy.uint8)
 
 
 def _spread(x: Any, plan: Plan) -> Any:

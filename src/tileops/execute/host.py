@@ -40,7 +40,7 @@ def repeat(
     written = as_array(Memory(target.address, nest.sizes, nest.target, word), out, writable=True)
     dtype = word_dtype(word)
 
-    def run(part: tuple[slice, ...]) -> None:
+    def run(part: tuple[Any, ...]) -> None:
         scratch: dict[tuple[int, ...], Any] = {}
 
         def empty(sizes: tuple[int, ...]) -> Any:
@@ -55,7 +55,7 @@ def repeat(
     threads = _threads.available(most_threads) if nest.nbytes >= _SHARED else 1
     axis, step = cut(nest, threads)
     if threads == 1:
-        run(())
+        run((...,))
     else:
         ahead = (slice(None),) * axis
         parts = [(*ahead, slice(i, i + step)) for i in range(0, nest.sizes[axis], step)]

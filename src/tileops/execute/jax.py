@@ -3,7 +3,7 @@
 The agnostic route through split axes is three operations where these are one, and slower eagerly.
 """
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -43,9 +43,6 @@ class Jax(Executor):
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
         if isinstance(x, jax.core.Tracer):
             return _repeat(x, plan)
-        if x.dtype == jnp.bfloat16:
-            # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0.
-            return _compiled(plan)(x.view(jnp.uint16)).view(jnp.bfloat16)
         return _compiled(plan)(x)
 
     def is_symbolic(self, count: Any) -> bool:
@@ -86,7 +83,16 @@ class Jax(Executor):
 
 @lru_cache(maxsize=1024)
 def _compiled(plan: Plan) -> Any:
-    return jax.jit(partial(_repeat, plan=plan))
+    def repeat(x: Any) -> Any:
+        if x.dtype != jnp.bfloat16:
+            return _repeat(x, plan)
+        # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0, and sees
+        # through integers of the same width; not through pairs of bytes.
+        pairs = jax.lax.bitcast_convert_type(x, jnp.uint8)
+        spread = jnp.broadcast_to(pairs.reshape(*plan.split, 2), (*plan.spread, 2))
+        return jax.lax.bitcast_convert_type(spread, jnp.bfloat16).reshape(plan.shape)
+
+    return jax.jit(repeat)
 
 
 def _repeat(x: Any, plan: Plan) -> Any:

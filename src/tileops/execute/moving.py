@@ -10,7 +10,14 @@ Assign = Callable[[Any, Any], object]
 Empty = Callable[[tuple[int, ...]], Any]
 
 
-def carry_out(move: Move, target: Any, source: Any, assign: Assign, empty: Empty) -> None:
+def no_stage(sizes: tuple[int, ...]) -> Any:
+    """Stand for the temporaries of moves that have none."""
+    raise NotImplementedError(f"a stage of {sizes}")
+
+
+def carry_out(
+    move: Move, target: Any, source: Any, assign: Assign, empty: Empty = no_stage
+) -> None:
     """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`."""
     match move:
         case Copy():

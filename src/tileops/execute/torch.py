@@ -11,7 +11,7 @@ from torch.jit import is_tracing
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._rules import Operator
 from tileops.errors import DTypeError, OutputError
-from tileops.execute import _out, host
+from tileops.execute import _out, device, host
 from tileops.execute._memory import Memory, prefer_huge_pages
 from tileops.execute.array_api import Executor
 
@@ -26,6 +26,18 @@ _AS_BYTES = frozenset(
 """Dtypes narrower than a byte, and raw bits: stored in whole bytes, and copied by no kernel."""
 
 _PACKED = (torch.quint4x2, torch.quint2x4)
+
+_WORDS = {
+    16: torch.complex128,
+    8: torch.int64,
+    4: torch.int32,
+    2: torch.int16,
+    1: torch.uint8,
+}
+"""The dtypes that carry words; CUDA kernels load and store 16 bytes at once as a complex."""
+
+_PLACES = {"cpu": host, "cuda": device}
+"""Who moves the bytes of large results, by device."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -104,7 +116,7 @@ class Torch(Executor):
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not _is_plain(x):
             return x.repeat(plan.repeats)
-        if plan.nbytes < host.LEAST or not _is_host(x):
+        if not _is_planned(x, plan):
             # What repeat does, in less time. A reshape that merges has to copy, but for an
             # input that has a step of 0 itself.
             if plan.merges and 0 not in x.stride():
@@ -137,16 +149,7 @@ class Torch(Executor):
         if not x.is_meta:
             source, target = _memory(operator, x), _memory(operator, out)
             _out.check_memory(operator, source, target)
-            if plan.nbytes >= host.LEAST and _is_host(x) and _is_host(out):
-                host.repeat(
-                    plan,
-                    x,
-                    source,
-                    out,
-                    target,
-                    is_fresh=False,
-                    most_threads=torch.get_num_threads(),
-                )
+            if _is_planned(x, plan) and _is_planned(out, plan) and _move(x, plan, out, False):
                 if not out.is_inference():
                     torch.autograd.graph.increment_version(out)
                 return
@@ -190,14 +193,16 @@ def _is_plain(x: Any) -> bool:
     return type(x) in _PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized)
 
 
-def _is_host(x: Any) -> bool:
-    """Whether a tensor's bytes may be moved in the memory of the CPU, behind PyTorch's back.
+def _is_planned(x: Any, plan: Plan) -> bool:
+    """Whether a tensor's bytes are many, and may be moved behind PyTorch's back.
 
     Not inside of a transform of torch.func, forward gradients, or a mode that intercepts
     operations: those have to see one.
     """
+    place = _PLACES.get(x.device.type)
     return (
-        x.device.type == "cpu"
+        place is not None
+        and plan.nbytes >= place.LEAST
         and _is_plain(x)
         and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these five)
         and not torch._C._functorch.is_functorch_wrapped_tensor(x)  # noqa: SLF001
@@ -209,12 +214,36 @@ def _is_host(x: Any) -> bool:
 
 
 def _fresh(x: Any, plan: Plan) -> Any:
-    result = torch.empty(plan.shape, dtype=x.dtype)
-    target = _memory("", result)
-    prefer_huge_pages(target.address, plan.nbytes)
-    threads = torch.get_num_threads()
-    host.repeat(plan, x, _memory("", x), result, target, is_fresh=True, most_threads=threads)
+    result = torch.empty(plan.shape, dtype=x.dtype, device=x.device)
+    if not _move(x, plan, result, True):
+        result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
+
+
+def _move(x: Any, plan: Plan, out: Any, is_fresh: bool) -> bool:
+    """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
+    source, target = _memory("", x), _memory("", out)
+    if _PLACES[x.device.type] is host:
+        if is_fresh:
+            prefer_huge_pages(target.address, plan.nbytes)
+        threads = torch.get_num_threads()
+        host.repeat(plan, x, source, out, target, is_fresh=is_fresh, most_threads=threads)
+        return True
+    # From here on only the alignment of the addresses counts, and that of offsets as much.
+    source = source._replace(address=source.address | x.storage_offset() * x.itemsize)
+    target = target._replace(address=target.address | out.storage_offset() * out.itemsize)
+
+    def empty(nbytes: int) -> Any:
+        return torch.empty(nbytes, dtype=torch.uint8, device=x.device)
+
+    return device.repeat(plan, x, source, out, target, _words, empty, torch.Tensor.copy_)
+
+
+def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) -> Any:
+    """Give a tensor's storage as words, from its first element on."""
+    start = x.storage_offset() * x.itemsize // word
+    steps = tuple(step // word for step in steps)
+    return x.new_empty(0, dtype=_WORDS[word]).set_(x.untyped_storage(), start, sizes, steps)
 
 
 class _Repeat(torch.autograd.Function):  # type: ignore[misc]

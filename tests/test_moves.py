@@ -1,0 +1,117 @@
+"""Plans of copies: the bytes that they move, and the work that they take."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tileops._plan import cached_plan
+from tileops._rules import TILE
+from tileops.execute import device, host
+from tileops.execute._memory import Memory, as_array
+
+pytestmark = pytest.mark.library("numpy")
+
+CASES = 5_000  # with each set of thresholds
+
+
+@st.composite
+def strides(draw, shape, itemsize):
+    """Steps of an array that overlaps itself nowhere, in any order, with gaps, forth and back."""
+    steps, step = [0] * len(shape), itemsize
+    for axis in draw(st.permutations(range(len(shape)))):
+        steps[axis] = step * draw(st.sampled_from([1, 1, 1, -1]))
+        step *= shape[axis]
+        step += draw(st.sampled_from([0, 0, 0, 1, itemsize]))
+    return tuple(steps)
+
+
+@st.composite
+def copies(draw):
+    """A shape, repeats, and where source and target lie."""
+    rank = draw(st.integers(0, 4))
+    shape = tuple(draw(st.integers(1, 5)) for _ in range(draw(st.integers(0, rank))))
+    repeats = tuple(draw(st.integers(1, 5)) for _ in range(rank))
+    itemsize = draw(st.sampled_from([1, 1, 2, 3, 4, 8, 12, 16, 24]))
+    source = draw(strides(shape, itemsize))
+    kept = tuple(draw(st.sampled_from([1, 1, 1, 0])) for _ in shape)
+    source = tuple(step * k for step, k in zip(source, kept, strict=True))
+    padded = (1,) * (rank - len(shape)) + shape
+    result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
+    target = draw(strides(result, itemsize))
+    offsets = draw(st.tuples(st.integers(0, 17), st.integers(0, 17)))
+    return shape, repeats, itemsize, source, target, offsets
+
+
+def addresses(start, shape, steps, itemsize):
+    """Give the address of each byte of an array, the bytes as a last axis."""
+    places = np.full((*shape, itemsize), start) + np.arange(itemsize)
+    for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
+        places += (np.arange(n) * step).reshape((n,) + (1,) * (len(shape) - axis))
+    return places
+
+
+def room(shape, steps, itemsize):
+    """Give the bytes that lie before and after the first element's address."""
+    ends = [step * (n - 1) for n, step in zip(shape, steps, strict=True)]
+    return -sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + itemsize
+
+
+def host_copy(plan, buffers, memories, is_fresh):
+    """Copy as in the memory of the CPU."""
+    (x, out), (source, target) = buffers, memories
+    host.repeat(plan, x, source, out, target, is_fresh=is_fresh)
+
+
+def device_copy(plan, buffers, memories, is_fresh):
+    """Copy as in the memory of a GPU, element by element where the plan gains nothing."""
+    (x, out), (source, target) = buffers, memories
+    starts = {id(x): source.address, id(out): target.address}
+
+    def words(buffer, sizes, steps, word):
+        start = starts.get(id(buffer)) or buffer.__array_interface__["data"][0]
+        assert start % word == 0, "CUDA faults on words across their alignment"
+        assert not any(step % word for step in steps)
+        return as_array(Memory(start, sizes, steps, word), buffer, writable=True)
+
+    def empty(nbytes):
+        assert nbytes * 4 <= plan.nbytes
+        room = np.empty(nbytes + 16, np.uint8)
+        return room[-room.__array_interface__["data"][0] % 16 :][:nbytes]
+
+    if not device.repeat(plan, x, source, out, target, words, empty, np.copyto):
+        host.repeat(plan, x, source, out, target, is_fresh=is_fresh)
+
+
+@pytest.mark.usefixtures("thresholds")
+@pytest.mark.parametrize("copy", [host_copy, device_copy])
+def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
+    @settings(
+        max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(copies(), st.booleans(), st.integers(0, 2**32))
+    def check(case, is_fresh, seed):
+        shape, repeats, itemsize, source, target, offsets = case
+        plan = cached_plan(TILE, shape, repeats, itemsize)
+        rng = np.random.default_rng(seed)
+        places, buffers, starts = [], [], []
+        for sizes, steps, offset in ((shape, source, offsets[0]), (plan.shape, target, offsets[1])):
+            before, after = room(sizes, steps, itemsize)
+            buffers.append(rng.integers(0, 256, offset + before + after + 16, dtype=np.uint8))
+            starts.append(offset + before)
+            places.append(addresses(offset + before, sizes, steps, itemsize))
+        (x, out), (read, written) = buffers, places
+        index = [np.arange(m) % n for m, n in zip(plan.shape, plan.source, strict=True)]
+        read = read.reshape(*plan.source, itemsize)
+        expected = out.copy()
+        expected[written] = x[read[np.ix_(*index)] if index else read]
+        memories = [
+            Memory(buffer.__array_interface__["data"][0] + start, sizes, steps, itemsize)
+            for buffer, start, sizes, steps in zip(
+                buffers, starts, (shape, plan.shape), (source, target), strict=True
+            )
+        ]
+        copy(plan, buffers, memories, is_fresh)
+        assert out.tobytes() == expected.tobytes()
+
+    check()
