@@ -1,0 +1,136 @@
+"""Threads that share large copies: the same bytes, and no more of them than were allowed."""
+
+import os
+import signal
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tileops
+from tileops import _threads
+
+pytestmark = pytest.mark.library("numpy")
+
+SHAPE, REPEATS = (7, 1, 50_021, 3), (3, 4, 1)  # 12 MB of bytes, which two threads share
+
+
+@pytest.fixture
+def x(rng):
+    return rng.integers(0, 256, SHAPE, dtype=np.uint8)
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """Record how many threads work on each copy."""
+    seen = []
+    share = _threads.share
+
+    def watched(work, items, threads):
+        names = set()
+
+        def note(item):
+            names.add(threading.get_ident())
+            work(item)
+
+        share(note, items, threads)
+        seen.append((threads, len(names)))
+
+    monkeypatch.setattr(_threads, "share", watched)
+    return seen
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_any_number_of_threads_writes_the_same_bytes(x, monkeypatch, threads):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(threads), raising=False)
+    for repeats in (REPEATS, (1, 1, 12), (5, 1, 1, 1), (2, 3, 1, 2)):
+        assert np.array_equal(tileops.tile(x, repeats), np.tile(x, repeats))
+
+
+def test_a_small_copy_has_one_thread(x, shared):
+    tileops.tile(x[:1], (1, 2, 1, 1))
+    assert shared == []
+
+
+def test_no_more_threads_than_cores_are_used(x, shared, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    tileops.tile(x, REPEATS)
+    assert shared == []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    tileops.tile(x, REPEATS)
+    assert [threads for threads, _ in shared] == [3]
+    assert 1 <= shared[0][1] <= 3
+
+
+def test_the_variable_turns_threads_off(x, shared, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setenv(_threads.VARIABLE, "1")
+    tileops.tile(x, REPEATS)
+    assert shared == []
+    monkeypatch.setenv(_threads.VARIABLE, "100")
+    tileops.tile(x, REPEATS)
+    assert len(shared) == 1
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
+def test_a_variable_that_is_no_number_is_named_in_a_warning(monkeypatch, value):
+    monkeypatch.setenv(_threads.VARIABLE, value)
+    with pytest.warns(UserWarning, match=rf"TILEOPS_NUM_THREADS is '{value}'.*from 1 on"):
+        assert _threads.available() >= 1
+
+
+def test_single_threaded_holds_inside_of_its_block_alone(x, shared, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    with tileops.single_threaded():
+        tileops.tile(x, REPEATS)
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(_threads.available).result() == 2
+    assert shared == []
+    tileops.tile(x, REPEATS)
+    assert len(shared) == 1
+
+
+def test_an_error_in_a_thread_reaches_the_caller_after_all_have_ended():
+    done = []
+
+    def work(item):
+        if item == 3:
+            raise ValueError(item)
+        done.append(item)
+
+    with pytest.raises(ValueError, match="3"):
+        _threads.share(work, range(8), 2)
+    before = len(done)
+    assert before >= 3
+
+
+def test_callers_in_many_threads_do_not_disturb_each_other(x):
+    arrays = [x + i for i in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(lambda a: tileops.tile(a, REPEATS), arrays))
+    for array, result in zip(arrays, results, strict=True):
+        assert np.array_equal(result, np.tile(array, REPEATS))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_threads_of_its_own(x, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    expected = np.tile(x, REPEATS)
+    tileops.tile(x, REPEATS)  # the parent's threads exist now
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: fork with threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # a child that waits for its parent's threads ends by this
+        os._exit(0 if np.array_equal(tileops.tile(x, REPEATS), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_pool_that_has_closed_leaves_the_work_to_the_caller(x, monkeypatch):
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    monkeypatch.setattr(_threads, "_pool", pool)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert np.array_equal(tileops.tile(x, REPEATS), np.tile(x, REPEATS))

@@ -1,0 +1,223 @@
+"""Large copies in PyTorch, which it does not see: nobody who looks on may notice."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import tileops
+
+pytestmark = [pytest.mark.library("torch"), pytest.mark.usefixtures("thresholds")]
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def x(torch):
+    return torch.randn(3, 1, 4, dtype=torch.float64)
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
+
+
+CALLS = pytest.mark.parametrize(
+    "call, native",
+    [
+        (lambda x: tileops.tile(x, (2, 3, 2)), lambda x: x.repeat(2, 3, 2)),
+        (lambda x: tileops.tile(x, 1), lambda x: x.repeat(1, 1, 1)),
+        (lambda x: tileops.tile(x, (2, 1, 1, 1)), lambda x: x.repeat(2, 1, 1, 1)),
+        (lambda x: tileops.expand(x, (2, 3, 5, 4), copy=True), lambda x: x.repeat(2, 1, 5, 1)),
+        (lambda x: tileops.tile(x, (0, 2, 1)), lambda x: x.repeat(0, 2, 1)),
+    ],
+)
+
+
+@CALLS
+def test_gradients_of_both_orders(torch, call, native):
+    for dtype in (torch.float64, torch.complex128):
+        a = torch.randn(3, 1, 4, dtype=dtype, requires_grad=True)
+        assert torch.autograd.gradcheck(call, a)
+        assert torch.autograd.gradgradcheck(call, a)
+        g = torch.randn(native(a).shape, dtype=dtype)
+        ours, theirs = (torch.autograd.grad(f(a), a, g)[0] for f in (call, native))
+        torch.testing.assert_close(ours, theirs)  # sums: their order is free
+
+
+@CALLS
+def test_gradients_of_inputs_with_gaps(torch, call, native):
+    base = torch.randn(4, 2, 3, 2, dtype=torch.float64, requires_grad=True)
+    a = base[..., 0].permute(2, 1, 0)[:, :1]
+    assert same(call(a).detach(), native(a).detach())
+    g = torch.randn(native(a).shape, dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad(f(a), base, g)[0] for f in (call, native))
+    torch.testing.assert_close(ours, theirs)
+
+
+@CALLS
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own use of it
+def test_functions_of_torch_func_and_forward_gradients(torch, x, call, native):
+    for transform in (torch.func.vmap, torch.func.jacrev, torch.func.jacfwd):
+        a = torch.randn(2, 3, 1, 4) if transform is torch.func.vmap else x
+        assert same(transform(call)(a), transform(native)(a))
+    tangent = torch.randn_like(x)
+    (value, pushed), (_, expected) = (torch.func.jvp(f, (x,), (tangent,)) for f in (call, native))
+    assert same(value, native(x))
+    assert same(pushed, expected)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, tangent)
+        assert same(torch.autograd.forward_ad.unpack_dual(call(dual)).tangent, native(tangent))
+
+
+@CALLS
+def test_conjugates_negatives_and_tensors_of_zeros(torch, call, native):
+    z = torch.randn(3, 1, 4, dtype=torch.complex64)
+    for a in (z.conj(), z.conj().imag, torch._efficientzerotensor((3, 1, 4))):
+        result = call(a)
+        assert not result.is_conj()
+        assert not result.is_neg()
+        assert torch.equal(result, native(a.resolve_conj().resolve_neg().clone()))
+
+
+@CALLS
+def test_tensors_without_memory(x, call, native):
+    from torch._subclasses import FakeTensorMode
+
+    assert call(x.to("meta")).shape == native(x).shape
+    with FakeTensorMode() as mode:
+        fake = call(mode.from_tensor(x))
+    assert type(fake).__name__ == "FakeTensor"
+    assert fake.shape == native(x).shape
+
+
+@CALLS
+def test_modes_and_subclasses_see_an_operation(torch, x, call, native):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **kwargs or {})
+
+    with Watch():
+        result = call(x)
+    assert seen
+    assert same(result, native(x))
+
+    class Own(torch.Tensor):
+        pass
+
+    assert type(call(x.as_subclass(Own))) is Own
+    parameter = torch.nn.Parameter(x)
+    assert type(call(parameter)) is torch.Tensor
+    assert call(parameter).requires_grad
+
+
+def test_nothing_is_saved_for_the_gradient(torch, x):
+    saved = []
+    a = x.requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(saved.append, lambda _: None):
+        result = tileops.tile(a, (2, 3, 2))
+    result.sum().backward()
+    assert a.grad.eq(12).all()
+    assert saved == []
+
+
+def test_half_precision_gradients_are_those_of_the_library(torch):
+    for dtype in (torch.float16, torch.bfloat16):
+        a = torch.randn(3, 1, 4).to(dtype).requires_grad_()
+        g = torch.randn(600, 1, 4).to(dtype)
+        grads = (torch.autograd.grad(f(a), a, g)[0] for f in (tiled, repeated))
+        ours, theirs = (grad.view(torch.int16) for grad in grads)
+        assert same(ours, theirs)
+
+
+def tiled(x):
+    return tileops.tile(x, (200, 1, 1))
+
+
+def repeated(x):
+    return x.repeat(200, 1, 1)
+
+
+def test_a_write_to_out_is_noticed_by_autograd(torch, x):
+    out = torch.zeros(3, 2, 4, dtype=torch.float64)
+    weight = torch.ones(3, 2, 4, dtype=torch.float64, requires_grad=True)
+    kept = weight * out
+    version = out._version
+    tileops.tile(x, (1, 2, 1), out=out)
+    assert out._version > version
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        kept.sum().backward()
+
+
+def test_inference_mode(torch, x):
+    with torch.inference_mode():
+        result = tileops.tile(x, (1, 2, 1))
+        assert result.is_inference()
+        tileops.tile(x, (1, 2, 1), out=result)
+    assert same(result.clone(), x.repeat(1, 2, 1))
+
+
+def test_the_result_is_as_if_the_library_had_made_it(x):
+    result = tileops.tile(x, (2, 1, 1))
+    assert result.is_contiguous()
+    assert not result.is_pinned()
+    assert not result.is_shared()
+    assert result.untyped_storage().resizable()
+    assert result.storage_offset() == 0
+    assert result.untyped_storage().nbytes() == result.nbytes
+
+
+def test_odd_offsets_and_steps(torch):
+    raw = torch.randint(0, 256, (3000,), dtype=torch.uint8)
+    for offset in range(17):
+        a = raw[offset : offset + 60].view(20, 3)
+        assert same(tileops.tile(a, (3, 5)), a.repeat(3, 5))
+        b = raw[offset:].as_strided((5, 7), (11, 2))
+        assert same(tileops.tile(b, (3, 5)), b.repeat(3, 5))
+        target = torch.zeros(500, dtype=torch.uint8)[offset : offset + 300].view(60, 5)
+        tileops.expand(a[:, :1].repeat(3, 1), (60, 5), out=target)
+        assert same(target.contiguous(), a[:, :1].repeat(3, 5))
+
+
+def test_an_expanded_input_gives_a_copy(torch):
+    a = torch.randn(1, 3).expand(4, 3)
+    result = tileops.tile(a, (2, 2))
+    assert result.untyped_storage().data_ptr() != a.untyped_storage().data_ptr()
+    assert same(result, a.repeat(2, 2))
+    scalar = torch.tensor(2.0).expand(4)
+    assert tileops.tile(scalar, 2).untyped_storage().nbytes() == 32
+
+
+def test_two_threads_at_once(torch):
+    arrays = [torch.full((5, 3), i, dtype=torch.int32) for i in range(8)]
+    results = [None] * len(arrays)
+
+    def work(i):
+        for _ in range(50):
+            results[i] = tileops.tile(arrays[i], (7, 9))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(arrays))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(same(r, a.repeat(7, 9)) for r, a in zip(results, arrays, strict=True))
+
+
+def test_numpy_is_the_oracle_for_a_large_result(torch):
+    bits = np.random.default_rng(0).integers(0, 256, (7, 1, 50_021, 3), dtype=np.uint8)
+    for threads in (1, 2):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            result = tileops.tile(torch.from_numpy(bits), (3, 4, 1))
+        finally:
+            torch.set_num_threads(before)
+        assert np.array_equal(result.numpy(), np.tile(bits, (3, 4, 1)))

@@ -1,0 +1,135 @@
+"""The work that copies take, counted and not timed: words, calls, bytes written and staged."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from benchmarks.workloads import WORKLOADS
+
+from tileops._moves import host_words, make_nest, plan_device, plan_host
+from tileops._plan import cached_plan
+from tileops._rules import TILE
+from tileops.execute.moving import carry_out
+
+pytestmark = pytest.mark.library("numpy")
+
+
+class Work(NamedTuple):
+    """What a plan does."""
+
+    word: int
+    """Bytes of an element that is moved."""
+    calls: int
+    """Assignments."""
+    passes: float
+    """Bytes written to the result or to a temporary, for each byte of the result."""
+    temporary: int
+    """Bytes of all temporaries."""
+
+
+def nest_of(workload):
+    plan = cached_plan(TILE, workload.shape, workload.counts, workload.itemsize)
+    steps = [
+        tuple(workload.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        for shape in (workload.shape, plan.shape)
+    ]
+    return make_nest(plan, *steps, workload.itemsize)
+
+
+def work_of(nest, move):
+    """Carry a move out on arrays that have sizes and one element, and count."""
+    result, other = np.zeros(1), np.zeros(1)
+    written, stages = {True: [], False: []}, {}
+
+    def assign(target, source):
+        assert np.broadcast_shapes(target.shape, source.shape) == target.shape
+        written[np.shares_memory(target, result)].append(target.size)
+
+    def empty(sizes):
+        stages[sizes] = math.prod(sizes) * nest.word
+        return np.broadcast_to(other, sizes)
+
+    ghosts = (np.broadcast_to(array, nest.sizes) for array in (result, other))
+    carry_out(move, *ghosts, assign, empty)
+    assert sum(written[True]) * nest.word == nest.nbytes, "each byte of the result once"
+    sizes = [*written[True], *written[False]]
+    return Work(nest.word, len(sizes), sum(sizes) * nest.word / nest.nbytes, sum(stages.values()))
+
+
+ON_A_CPU = {
+    # bytes of an element, calls into new memory, calls into memory in use
+    "repeat_kv": (8, 4, 16),
+    "beam": (8, 2, 16),
+    "mask": (4096, 2, 4),
+    "positional": (8, 1, 8),
+    "gather": (8, 1, 1),
+    "grid_t": (1024, 8, 48),
+    "grid_h": (1024, 1, 16),
+    "grid_w": (8, 1, 1),
+    "channels": (8, 1, 13),
+    "images_512": (1536, 4, 56),
+    "images_500": (1500, 4, 48),
+    "images_333": (999, 8, 48),
+    "gray_to_rgb": (1, 291, 291),
+    "rows_of_3": (1, 435, 435),
+}
+
+ON_A_GPU = {
+    # bytes of a word in each kernel; none where PyTorch's and CuPy's own are as good
+    "gather": [8, 16],
+    "images_500": [4, 16],
+    "images_333": [1, 4],
+    "gray_to_rgb": [],
+    "rows_of_3": [],
+}
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_the_work_of_a_workload_on_a_cpu(workload):
+    nest = host_words(nest_of(workload), 16)
+    fresh, used = (work_of(nest, plan_host(nest, is_fresh)) for is_fresh in (True, False))
+    assert (fresh.word, fresh.calls, used.calls) == ON_A_CPU[workload.name]
+    assert fresh.passes == 1
+    assert fresh.temporary == 0
+    assert used.passes <= 1.25
+    assert used.temporary <= min(workload.result_bytes / 4, 2**20)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_the_work_of_a_workload_on_a_gpu(workload):
+    workload = workload.full()
+    steps = plan_device(nest_of(workload), 16, workload.itemsize)
+    works = [work_of(*step) for step in steps]
+    assert [work.word for work in works] == ON_A_GPU.get(workload.name, [16])
+    assert all(work.calls == 1 for work in works), "one kernel for each step"
+    *temporaries, results = [step.nest.nbytes for step in steps] or [workload.result_bytes]
+    assert results == workload.result_bytes
+    assert sum(temporaries) <= workload.result_bytes / 4
+
+
+def test_a_source_larger_than_a_gpus_cache_is_repeated_chunk_by_chunk():
+    plan = cached_plan(TILE, (2**26,), (4, 1), 4)
+    (step,) = plan_device(make_nest(plan, (4,), (2**28, 4), 4), 16, 4)
+    assert work_of(*step) == Work(16, 32, 1, 0)
+
+
+def test_a_short_period_is_widened_twice():
+    plan = cached_plan(TILE, (3,), (2**24,), 1)
+    nest = host_words(make_nest(plan, (1,), (1,), 1), 1)
+    for is_fresh in (True, False):
+        work = work_of(nest, plan_host(nest, is_fresh))
+        assert work.calls < 10
+        assert work.passes < 1.02
+
+
+def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():
+    plan = cached_plan(TILE, (100, 3), (1, 4), 8)
+    nest = make_nest(plan, (24, 8), (8, 800), 8)
+    assert nest.sizes == (4, 3, 100, 8)
+    assert host_words(nest, 16).sizes == (4, 3, 100)
+
+
+def test_axes_without_effect_make_no_loops():
+    plan = cached_plan(TILE, (2, 1, 3, 4), (5, 1, 1, 1), 4)
+    assert make_nest(plan, (48, 48, 16, 4), (48, 48, 16, 4), 4).sizes == (5, 96)
