@@ -1,7 +1,7 @@
 """The matrix: each array library in an environment of its own, and the checks of the code.
 
 ``nox`` runs all of it but the benchmarks; ``nox -s tests-torch`` one session; arguments after
-``--`` go to pytest. ``nox -s bench`` measures.
+``--`` go to pytest. ``nox -s bench`` measures, and ``nox -s gpu`` on a GPU.
 """
 
 import shutil
@@ -93,6 +93,23 @@ def bench(session: nox.Session) -> None:
     peers = ("einops", "ml_dtypes", "onnxruntime", "openvino")
     install(session, ".[torch,jax,onnx]", *peers, group="bench")
     session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session(default=False)
+def gpu(session: nox.Session) -> None:
+    """Test and measure on a CUDA device; arguments after ``--`` go to the benchmark.
+
+    With ``--device cpu`` among them only the benchmark runs, small: to see that it works.
+    """
+    if "--device cpu" in " ".join(session.posargs).replace("=", " "):
+        install(session, ".[torch,jax]", group="test")
+    elif cuda_devices():
+        install(session, ".[torch,jax,cuda12,cli,onnx]", "jax[cuda12]", group="test")
+        for library in ("torch", "cupy"):
+            session.run("pytest", "--library", library)
+    else:
+        session.skip("no CUDA device here (nvidia-smi lists none); try -- --device cpu")
+    session.run("python", "-m", "benchmarks.gpu", *session.posargs)
 
 
 @nox.session
