@@ -16,12 +16,13 @@ THRESHOLDS = {
 """With which thresholds copies are tested, for the libraries whose copies are planned here."""
 
 _TINY = {
-    "tileops.execute.host": {"LEAST": 1, "_SHARED": 256},
+    "tileops.execute.host": {"LEAST": 1, "SMALL": 1, "_PART": 128, "_NEW": 256},
     "tileops.execute.device": {"LEAST": 1},
     "tileops._moves": {
         "_ROWS": 2,
         "_WIDE": 12,
         "_RUN": 24,
+        "_FEW": 4,
         "_BLOCK": 48,
         "_CHUNK": 96,
         "_DEVICE_CHUNK": 48,
@@ -45,7 +46,10 @@ def set_thresholds(monkeypatch, name):
 
 def forget_plans():
     moves = importlib.import_module("tileops._moves")
+    host = importlib.import_module("tileops.execute.host")
     for cached in (moves.make_nest, moves.host_words, moves.plan_host, moves.plan_device):
+        cached.cache_clear()
+    for cached in (host.make_job, host.make_contiguous_job):
         cached.cache_clear()
 
 

@@ -77,6 +77,8 @@ class Stage(NamedTuple):
 
 Move = Copy | Columns | Loop | Stage
 
+COPY = Copy()
+
 
 @lru_cache(maxsize=4096)
 def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int) -> Nest:
@@ -112,7 +114,7 @@ def widest_word(nest: Nest, alignment: int, words: tuple[int, ...] = WORDS) -> i
 # What decides on a CPU. Measured with NumPy 2.4 on an AMD EPYC (Zen 5, 1 MiB of L2 a core):
 # a pass costs 0.3 ns a word of up to 8 bytes, 2 ns an element of any other width, and 4 ns more
 # for each entry into the innermost loop.
-_LOOP = {True: 13, False: 5}
+_LOOP = {True: 13, False: 4}
 """From so many words, or other elements, on it pays to enter a loop for them in each row."""
 _PASSES = 16
 """The most passes over a block."""
@@ -126,6 +128,10 @@ _BLOCK = 512 * 1024
 """The bytes of a block that stays in a core's cache between two uses."""
 _CHUNK = 8 * 1024 * 1024
 """The same for the cache that the cores share."""
+_SMALL = 6
+"""A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
+_FEW = 4096
+"""Fewer runs than these take less time than the steps that would make them wider."""
 
 
 @lru_cache(maxsize=4096)
@@ -148,13 +154,21 @@ def plan_host(nest: Nest, is_fresh: bool) -> Move:
     there short runs cost little, and blocks save nothing.
     """
     run = _run(nest)
-    block = _box(nest.sizes, nest.word, _BLOCK)
-    if any(s == 0 and block[i] < nest.sizes[i] for i, s in enumerate(nest.source)):
-        if run < (_WIDE if is_fresh else _RUN):
-            return _looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
-        chunk = _box(nest.sizes, nest.word, _CHUNK) if is_fresh else block
-        return _looped(nest, chunk, Copy())
-    return _plan_rows(nest) if run < _WIDE else Copy()
+    if run >= (_WIDE if is_fresh else _RUN):
+        block = _box(nest.sizes, nest.word, _CHUNK if is_fresh else _BLOCK)
+        return _looped(nest, block, COPY) if _repeats(nest, block) else COPY
+    if nest.nbytes // run < _FEW and (is_fresh or nest.nbytes < _SMALL * _BLOCK):
+        return COPY
+    block = _box(nest.sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
+    if _repeats(nest, block):
+        return _looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
+    return _plan_rows(nest) if run < _WIDE else COPY
+
+
+def _repeats(nest: Nest, block: tuple[int, ...]) -> bool:
+    """Whether any block is written more than once."""
+    loops = zip(nest.sizes, nest.source, block, strict=True)
+    return any(step == 0 and size < n for n, step, size in loops)
 
 
 def _plan_rows(nest: Nest) -> Move:
@@ -167,7 +181,7 @@ def _plan_rows(nest: Nest) -> Move:
         block = _box(sizes, nest.word, _BLOCK)
         return _looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
     axes = _columns(nest)
-    return _looped(nest, _box(nest.sizes, nest.word, _BLOCK), Columns(axes)) if axes else Copy()
+    return _looped(nest, _box(nest.sizes, nest.word, _BLOCK), Columns(axes)) if axes else COPY
 
 
 def _run(nest: Nest) -> int:
@@ -266,7 +280,7 @@ def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
         if _words(steps) * _GAIN <= _words(best):
             best = steps
     plan = tuple(Step(nest, _chunked(nest)) for nest in best)
-    gains = len(plan) > 1 or plan[0].nest.word > itemsize or plan[0].move != Copy()
+    gains = len(plan) > 1 or plan[0].nest.word > itemsize or plan[0].move is not COPY
     return plan if gains else ()
 
 
@@ -305,5 +319,5 @@ def _chunked(nest: Nest) -> Move:
         else:
             inside *= n
     if repeated <= _DEVICE_CACHE:
-        return Copy()
-    return _looped(nest, _box(nest.sizes, nest.word, _DEVICE_CHUNK), Copy())
+        return COPY
+    return _looped(nest, _box(nest.sizes, nest.word, _DEVICE_CHUNK), COPY)

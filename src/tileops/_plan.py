@@ -39,6 +39,11 @@ class Plan(NamedTuple):
     """The view's steps in bytes, if the input is contiguous and the result has bytes."""
 
 
+# A plan is equal to itself alone. What is derived from plans is kept by plan, and so it is found
+# in less time than the hash of all of the numbers would take.
+Plan.__hash__ = object.__hash__  # type: ignore[method-assign]
+Plan.__eq__ = object.__eq__  # type: ignore[method-assign]
+
 _MOST_AXES = 64
 """The axes of a plan that is kept: few libraries have more, and a million take 100 MB."""
 

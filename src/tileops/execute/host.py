@@ -1,20 +1,84 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
-from typing import Any
+from functools import lru_cache, partial
+from threading import get_ident
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import cut, host_words, make_nest, plan_host
+from tileops._moves import COPY, Move, Nest, cut, host_words, make_nest, plan_host
 from tileops._plan import Plan
 from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.moving import carry_out
 
-LEAST = 64 * 1024
-"""The bytes of a result from which on planning its copy takes less time than it saves."""
+SMALL = 1024
+"""The bytes of a result from which on a plan for contiguous arrays saves the time it takes."""
+LEAST = 32 * 1024
+"""The same for other arrays, and other libraries' memory."""
 
-_SHARED = 8 * 2**20
-"""The bytes of a result from which on a second thread saves more time than it takes to wake."""
+_PART = 4 * 2**20
+"""The bytes for each thread from which on it saves more time than it takes to wake."""
+
+
+_NEW = 32 * 2**20
+"""The bytes of a new result from which on its memory is new, too: glibc serves smaller ones from
+memory that was in use before."""
+
+
+class Job(NamedTuple):
+    """A copy that is planned: which words, in which loops, in which steps."""
+
+    sizes: tuple[int, ...]
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    dtype: Any
+    """The words as NumPy's dtype."""
+    fresh: Move
+    """The steps into memory that nobody has written to yet."""
+    used: Move
+    """The steps into memory in use."""
+    nest: Nest
+
+
+@lru_cache(maxsize=4096)
+def make_job(
+    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
+) -> Job:
+    """Plan a copy between steps in bytes, and addresses that `alignment` divides."""
+    nest = host_words(make_nest(plan, source, target, itemsize), alignment)
+    used = plan_host(nest, False)
+    fresh = plan_host(nest, True) if nest.nbytes >= _NEW else used
+    return Job(*nest[:3], word_dtype(nest.word), fresh, used, nest)
+
+
+@lru_cache(maxsize=4096)
+def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
+    """Plan a copy of an array of some rank between arrays in the order of their elements."""
+    source = _steps(plan.source[len(plan.source) - rank :], itemsize)
+    return make_job(plan, source, _steps(plan.shape, itemsize), itemsize, 16)
+
+
+def _steps(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    steps = []
+    for n in reversed(shape):
+        steps.append(itemsize)
+        itemsize *= n
+    return tuple(reversed(steps))
+
+
+def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:
+    """Write the repetition of a NumPy array into another, both in the order of their elements."""
+    job = make_contiguous_job(plan, x.ndim, x.itemsize)
+    sizes, dtype = job.sizes, job.dtype
+    read = np.ndarray(sizes, dtype, x, 0, job.source)
+    written: Any = np.ndarray(sizes, dtype, out, 0, job.target)
+    if plan.nbytes >= 2 * _PART:
+        _share(job, read, written, is_fresh, _threads.available())
+    elif job.used is COPY:
+        written[...] = read
+    else:
+        carry_out(job.used, written, read, np.copyto, partial(np.empty, dtype=dtype))
 
 
 def repeat(
@@ -27,36 +91,38 @@ def repeat(
     is_fresh: bool,
     most_threads: int | None = None,
 ) -> None:
-    """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`.
+    """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`."""
+    alignment = (source.address | target.address) % 16 or 16
+    job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)
+    word = job.nest.word
+    read = as_array(Memory(source.address, job.sizes, job.source, word), x)
+    written = as_array(Memory(target.address, job.sizes, job.target, word), out, writable=True)
+    threads = _threads.available(most_threads) if plan.nbytes >= 2 * _PART else 1
+    _share(job, read, written, is_fresh, threads)
 
-    Fresh memory is what nobody has written to yet.
-    """
-    nest = host_words(
-        make_nest(plan, source.strides, target.strides, target.itemsize),
-        (source.address | target.address) % 16 or 16,
-    )
-    word = nest.word
-    read = as_array(Memory(source.address, nest.sizes, nest.source, word), x)
-    written = as_array(Memory(target.address, nest.sizes, nest.target, word), out, writable=True)
-    dtype = word_dtype(word)
+
+def _share(job: Job, read: Any, written: Any, is_fresh: bool, threads: int) -> None:
+    """Carry out a copy, with other threads if it is large."""
+    nest, dtype = job.nest, job.dtype
+    is_fresh = is_fresh and nest.nbytes >= _NEW
+    scratch: dict[tuple[int, ...], Any] = {}
+
+    def empty(sizes: tuple[int, ...]) -> Any:
+        key = (get_ident(), *sizes)  # a temporary is its thread's, and used for all of its parts
+        if key not in scratch:
+            scratch[key] = np.empty(sizes, dtype)
+        return scratch[key]
 
     def run(part: tuple[Any, ...]) -> None:
-        scratch: dict[tuple[int, ...], Any] = {}
-
-        def empty(sizes: tuple[int, ...]) -> Any:
-            if sizes not in scratch:
-                scratch[sizes] = np.empty(sizes, dtype)
-            return scratch[sizes]
-
         there = written[part]
         move = plan_host(nest._replace(sizes=there.shape), is_fresh)
         carry_out(move, there, read[part], np.copyto, empty)
 
-    threads = _threads.available(most_threads) if nest.nbytes >= _SHARED else 1
+    threads = min(threads, nest.nbytes // _PART)
+    if threads <= 1:
+        carry_out(job.fresh if is_fresh else job.used, written, read, np.copyto, empty)
+        return
     axis, step = cut(nest, threads)
-    if threads == 1:
-        run((...,))
-    else:
-        ahead = (slice(None),) * axis
-        parts = [(*ahead, slice(i, i + step)) for i in range(0, nest.sizes[axis], step)]
-        _threads.share(run, parts, threads)
+    ahead = (slice(None),) * axis
+    parts = [(*ahead, slice(i, i + step)) for i in range(0, nest.sizes[axis], step)]
+    _threads.share(run, parts, threads)

@@ -124,17 +124,20 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 
 def _fresh(values: Any, plan: Plan) -> Any:
-    dtype = values.dtype
-    # np.empty makes a zero-width string one character wide.
-    result: Any = np.empty(plan.shape, dtype) if plan.nbytes else np.ndarray(plan.shape, dtype)
+    if plan.nbytes == 0:
+        # Not np.empty, which makes a zero-width string one character wide.
+        return np.ndarray(plan.shape, values.dtype)
+    result = np.empty(plan.shape, values.dtype)
     _write(values, plan, result, is_fresh=True)
     return result
 
 
 def _write(values: Any, plan: Plan, out: Any, *, is_fresh: bool) -> None:
     dtype = values.dtype
-    if dtype.hasobject:
+    if dtype.hasobject or plan.nbytes == 0:
         out.reshape(plan.spread)[...] = values.reshape(plan.split)
+    elif plan.nbytes >= host.SMALL and values.flags.c_contiguous and out.flags.c_contiguous:
+        host.repeat_contiguous(plan, values, out, is_fresh=is_fresh)
     elif plan.nbytes >= host.LEAST:
         host.repeat(plan, values, _memory(values), out, _memory(out), is_fresh=is_fresh)
     else:
