@@ -5,6 +5,7 @@ tests compare bits for dtypes that NumPy does not know.
 """
 
 import importlib
+import sys
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,7 @@ THRESHOLDS = {
 """With which thresholds copies are tested, for the libraries whose copies are planned here."""
 
 _TINY = {
-    "tileops.execute.host": {"LEAST": 1, "SMALL": 1, "_PART": 128, "_NEW": 256},
+    "tileops.execute.host": {"LEAST": 1, "SMALL": 1, "SHORT": 2**40, "_PART": 128, "_NEW": 256},
     "tileops.execute.device": {"LEAST": 1},
     "tileops._moves": {
         "_ROWS": 2,
@@ -38,9 +39,11 @@ def set_thresholds(monkeypatch, name):
         for module, values in _TINY.items():
             for threshold, value in values.items():
                 monkeypatch.setattr(importlib.import_module(module), threshold, value)
+    if name != "measured" and "torch" in sys.modules:
+        monkeypatch.setattr(importlib.import_module("tileops.execute.torch"), "_PAGES", 1)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
-        monkeypatch.setattr(torch, "_PLACES", {"cpu": torch.device, "cuda": torch.device})
+        monkeypatch.setattr(torch, "_KINDS", {"cpu": torch.device, "cuda": torch.device})
     forget_plans()
 
 

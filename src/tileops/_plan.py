@@ -35,6 +35,8 @@ class Plan(NamedTuple):
     """Whether the result is the input, axis by axis."""
     nbytes: int
     """The bytes of the result; 0 where one of its sizes is symbolic, or a compiler looks on."""
+    row: int
+    """The bytes of the input's innermost stretch that is repeated as a whole."""
     strides: tuple[int, ...]
     """The view's steps in bytes, if the input is contiguous and the result has bytes."""
 
@@ -108,8 +110,17 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
         is_view=is_empty or not merges,
         is_identity=len(source) == rank and all(known(r) and r == 1 for r in repeats),
         nbytes=nbytes,
+        row=_row(source, repeats, itemsize) if nbytes else 0,
         strides=_view_strides(source, repeats, itemsize) if nbytes and not merges else (),
     )
+
+
+def _row(source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> int:
+    for n, r in zip(reversed(source), reversed(repeats), strict=True):
+        itemsize *= n
+        if r != 1:
+            break
+    return itemsize
 
 
 def _view_strides(

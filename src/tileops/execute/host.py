@@ -16,6 +16,8 @@ SMALL = 1024
 """The bytes of a result from which on a plan for contiguous arrays saves the time it takes."""
 LEAST = 32 * 1024
 """The same for other arrays, and other libraries' memory."""
+SHORT = 32
+"""The bytes of a row below which other libraries' copies are slower than the steps here."""
 
 _PART = 4 * 2**20
 """The bytes for each thread from which on it saves more time than it takes to wake."""

@@ -36,8 +36,11 @@ _WORDS = {
 }
 """The dtypes that carry words; CUDA kernels load and store 16 bytes at once as a complex."""
 
-_PLACES = {"cpu": host, "cuda": device}
-"""Who moves the bytes of large results, by device."""
+_KINDS = {"cpu": host, "cuda": device}
+"""Who may move bytes in PyTorch's place, by device."""
+
+_PAGES = 4 * 2**20
+"""The bytes of a result on the CPU from which on its memory is better had in huge pages."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -116,7 +119,7 @@ class Torch(Executor):
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not _is_plain(x):
             return x.repeat(plan.repeats)
-        if not _is_planned(x, plan):
+        if plan.nbytes < host.LEAST or not _is_planned(x, plan):
             # What repeat does, in less time. A reshape that merges has to copy, but for an
             # input that has a step of 0 itself.
             if plan.merges and 0 not in x.stride():
@@ -149,7 +152,7 @@ class Torch(Executor):
         if not x.is_meta:
             source, target = _memory(operator, x), _memory(operator, out)
             _out.check_memory(operator, source, target)
-            if _is_planned(x, plan) and _is_planned(out, plan) and _move(x, plan, out, False):
+            if _is_planned(x, plan) and _is_planned(out, plan) and _move(x, plan, out):
                 if not out.is_inference():
                     torch.autograd.graph.increment_version(out)
                 return
@@ -199,10 +202,11 @@ def _is_planned(x: Any, plan: Plan) -> bool:
     Not inside of a transform of torch.func, forward gradients, or a mode that intercepts
     operations: those have to see one.
     """
-    place = _PLACES.get(x.device.type)
+    kind = _KINDS.get(x.device.type)
+    is_short = kind is host and x.itemsize < plan.row < host.SHORT
     return (
-        place is not None
-        and plan.nbytes >= place.LEAST
+        kind is not None
+        and plan.nbytes >= (_PAGES if kind is host and not is_short else kind.LEAST)
         and _is_plain(x)
         and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these five)
         and not torch._C._functorch.is_functorch_wrapped_tensor(x)  # noqa: SLF001
@@ -215,19 +219,22 @@ def _is_planned(x: Any, plan: Plan) -> bool:
 
 def _fresh(x: Any, plan: Plan) -> Any:
     result = torch.empty(plan.shape, dtype=x.dtype, device=x.device)
-    if not _move(x, plan, result, True):
+    if x.is_cpu:
+        prefer_huge_pages(result.data_ptr(), plan.nbytes)
+    if not _move(x, plan, result):
         result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
 
 
-def _move(x: Any, plan: Plan, out: Any, is_fresh: bool) -> bool:
+def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
     source, target = _memory("", x), _memory("", out)
-    if _PLACES[x.device.type] is host:
-        if is_fresh:
-            prefer_huge_pages(target.address, plan.nbytes)
+    if _KINDS[x.device.type] is host:
+        # PyTorch's copies are fast, but for rows of a few small elements.
+        if not x.itemsize < plan.row < host.SHORT:
+            return False
         threads = torch.get_num_threads()
-        host.repeat(plan, x, source, out, target, is_fresh=is_fresh, most_threads=threads)
+        host.repeat(plan, x, source, out, target, is_fresh=False, most_threads=threads)
         return True
     # From here on only the alignment of the addresses counts, and that of offsets as much.
     source = source._replace(address=source.address | x.storage_offset() * x.itemsize)
