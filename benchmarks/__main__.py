@@ -48,16 +48,17 @@ def main(
 
 
 def measure(only: list[Section] | None, *, is_quick: bool) -> Results:
-    """Run sections one after the other."""
+    """Run sections one after the other, in several passes."""
     take_large_memory_from_the_system()
     configure()
     options = [*(["--quick"] if is_quick else []), *(["--only", *only] if only else [])]
     command = " ".join(["python -m benchmarks", *options])
     recorder = Recorder(Results(describe_run(command)), is_quick=is_quick)
     progress = rich.console.Console(stderr=True)
-    for name in only or SECTIONS:
-        with progress.status(f"measuring {name}"):
-            SECTIONS[name].measure(recorder)
+    for number in range(recorder.passes):
+        for name in only or SECTIONS:
+            with progress.status(f"measuring {name}, pass {number + 1} of {recorder.passes}"):
+                SECTIONS[name].measure(recorder)
     return recorder.results
 
 

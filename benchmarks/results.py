@@ -37,6 +37,9 @@ _ABOUT_THE_MACHINE = (
 )
 """Of what pyperf collects, the part that tells a reader what the figures stand for."""
 
+PASSES = 3
+"""How often all is measured, so that a minute in which others slow the machine down spoils one."""
+
 _DIGITS = 5
 """Significant digits of a value that are kept: more than any clock can promise here."""
 
@@ -77,11 +80,14 @@ class Results:
     def add(
         self, key: Key, values: Iterable[float], unit: str = "second", **facts: str | int
     ) -> None:
-        """Keep the values of one benchmark."""
+        """Keep the values of one benchmark, with those of earlier passes."""
         about = {**self.facts, **facts, "name": str(key), "unit": unit}
         rounded = tuple(float(f"{value:.{_DIGITS}g}") for value in values)
         run = pyperf.Run(rounded, metadata=about, collect_metadata=False)
-        self._benchmarks[key] = pyperf.Benchmark([run])
+        if key in self._benchmarks:
+            self._benchmarks[key].add_run(run)
+        else:
+            self._benchmarks[key] = pyperf.Benchmark([run])
 
     def keys(self, section: str, group: str | None = None) -> Iterator[Key]:
         """Go over what a section has, in the order in which it was measured."""
@@ -118,7 +124,8 @@ class Recorder:
     def __init__(self, results: Results, *, is_quick: bool) -> None:
         self.results = results
         self.is_quick = is_quick
-        self._seconds = 0.15 if is_quick else 1.2
+        self.passes = 1 if is_quick else PASSES
+        self._seconds = 0.15 if is_quick else 1.2 / PASSES
 
     def compare(
         self,

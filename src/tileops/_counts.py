@@ -17,7 +17,7 @@ def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
     Every fixed-width count becomes a Python int, so that no arithmetic on
     counts can overflow. Symbolic integers stay as they are.
     """
-    if isinstance(value, tuple | list):
+    if isinstance(value, (tuple, list)):
         if _INT.issuperset(map(type, value)):
             return tuple(value)
         return tuple(_read_one(argument, f"[{i}]", count) for i, count in enumerate(value))

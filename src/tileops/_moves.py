@@ -155,7 +155,7 @@ def plan_host(nest: Nest, is_fresh: bool) -> Move:
     """
     run = _run(nest)
     if run >= (_WIDE if is_fresh else _RUN):
-        block = _box(nest.sizes, nest.word, _CHUNK if is_fresh else _BLOCK)
+        block = _box(nest.sizes, nest.word, _CHUNK)
         return _looped(nest, block, COPY) if _repeats(nest, block) else COPY
     if nest.nbytes // run < _FEW and (is_fresh or nest.nbytes < _SMALL * _BLOCK):
         return COPY
