@@ -16,6 +16,7 @@ nox.options.error_on_external_run = True
 
 PUBLIC = (
     "src/tileops/_ops.py",
+    "src/tileops/_threads.py",
     "src/tileops/directml.py",
     "src/tileops/openvino.py",
     "src/tileops/onnx/_inference.py",

@@ -11,9 +11,9 @@ INTRODUCTION = """\
 This page was written by `python -m benchmarks` from the measurements in [cpu.json](cpu.json), a
 [pyperf](https://pyperf.readthedocs.io/) file; no figure was typed by hand.
 
-GB/s are bytes of the result divided by time, in units of 10⁹. Each figure is the median over
-rounds of three passes. A round times every side of a comparison once, in an order that changes, so that what else
-the machine does falls on all sides alike. Each result is dropped before the next
+GB/s are bytes of the result divided by time, in units of 10⁹. Each figure is the median over the
+rounds of three passes. A round times every side of a comparison once, in an order that changes, so
+that what else the machine does falls on all sides alike. Each result is dropped before the next
 call is timed. Calls shorter than 0.2 ms are timed in an inner loop. glibc is told to take every
 block above 128 KiB from the system and to give it back, so that a result in new memory is new in
 every round; without that, it would serve blocks up to 32 MB from memory that earlier calls have

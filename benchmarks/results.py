@@ -38,7 +38,7 @@ _ABOUT_THE_MACHINE = (
 """Of what pyperf collects, the part that tells a reader what the figures stand for."""
 
 PASSES = 3
-"""How often all is measured, so that a minute in which others slow the machine down spoils one."""
+"""How often all is measured: a minute in which others slow the machine down spoils but one."""
 
 _DIGITS = 5
 """Significant digits of a value that are kept: more than any clock can promise here."""
