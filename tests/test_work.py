@@ -11,8 +11,10 @@ import pytest
 from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
-from tileops._moves import host_words, make_nest, plan_device, plan_host
+from tileops._moves import make_nest
 from tileops._plan import cached_plan
+from tileops._plan_device import plan_device
+from tileops._plan_host import host_words, plan_host
 from tileops._rules import TILE
 from tileops.execute.moving import carry_out
 

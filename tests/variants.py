@@ -19,16 +19,15 @@ THRESHOLDS = {
 _TINY = {
     "tileops.execute.host": {"LEAST": 1, "SMALL": 1, "SHORT": 2**40, "_PART": 128, "_NEW": 256},
     "tileops.execute.device": {"LEAST": 1},
-    "tileops._moves": {
+    "tileops._plan_host": {
         "_ROWS": 2,
         "_WIDE": 12,
         "_RUN": 24,
         "_FEW": 4,
         "_BLOCK": 48,
         "_CHUNK": 96,
-        "_DEVICE_CHUNK": 48,
-        "_DEVICE_CACHE": 32,
     },
+    "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }
 """Thresholds at which copies of some bytes take the steps that others take from megabytes on."""
 
@@ -48,12 +47,13 @@ def set_thresholds(monkeypatch, name):
 
 
 def forget_plans():
-    moves = importlib.import_module("tileops._moves")
-    host = importlib.import_module("tileops.execute.host")
-    for cached in (moves.make_nest, moves.host_words, moves.plan_host, moves.plan_device):
-        cached.cache_clear()
-    for cached in (host.make_job, host.make_contiguous_job):
-        cached.cache_clear()
+    for module, names in (
+        ("tileops._plan_host", ("host_words", "plan_host")),
+        ("tileops._plan_device", ("plan_device",)),
+        ("tileops.execute.host", ("make_job", "make_contiguous_job")),
+    ):
+        for name in names:
+            getattr(importlib.import_module(module), name).cache_clear()
 
 
 STANDARD = {

@@ -6,8 +6,9 @@ All of it is queued in the library's current stream, and nothing waits for it.
 from collections.abc import Callable
 from typing import Any
 
-from tileops._moves import make_nest, plan_device
+from tileops._moves import make_nest
 from tileops._plan import Plan
+from tileops._plan_device import plan_device
 from tileops.execute._memory import Memory
 from tileops.execute.moving import Assign, carry_out
 

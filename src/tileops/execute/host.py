@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import COPY, Move, Nest, cut, host_words, make_nest, plan_host
+from tileops._moves import COPY, Move, Nest, make_nest
 from tileops._plan import Plan
+from tileops._plan_host import cut, host_words, plan_host
 from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.moving import carry_out
 

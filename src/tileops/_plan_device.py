@@ -1,0 +1,90 @@
+"""Plans of copies in the memory of a GPU: one kernel, or two, in the widest words that there are.
+
+What decides is that copy kernels take as long for an element of 1 byte as for one of 16. The
+thresholds are read and reckoned, not measured yet: benchmarks/gpu.py measures them.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from tileops._moves import COPY, Move, Nest, box, join_loops, looped, widest_word
+
+_SHARE = 4
+"""A temporary takes at most this part of the result."""
+_GAIN = 1.25
+"""How many times fewer words must be moved for a temporary to be worth a second kernel."""
+_CHUNK = 8 * 1024 * 1024
+"""The bytes of a chunk of the source that stays in the cache while its repeats are written."""
+_CACHE = 32 * 1024 * 1024
+"""The bytes of a source from which on it does not stay there as a whole."""
+
+
+class Step(NamedTuple):
+    """A copy as the one kernel, or the few, that a GPU runs for it."""
+
+    nest: Nest
+    move: Move
+
+
+@lru_cache(maxsize=4096)
+def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
+    """Plan a copy for a GPU: into the result, or into a temporary and from there.
+
+    The temporary holds the source with some of its repeats: enough that rows of it, or of the
+    result, can be moved in wider words than the source's. Where nothing is gained over a copy
+    element by element there are no steps.
+    """
+    best: tuple[Nest, ...] = (nest.in_words(widest_word(nest, alignment)),)
+    for sizes in _stages(nest):
+        filled = nest.box(sizes)
+        if filled.nbytes * _SHARE > nest.nbytes:
+            continue
+        spread = _spread(nest, filled)
+        steps = (
+            filled.in_words(widest_word(filled, alignment)),
+            spread.in_words(widest_word(spread, alignment)),
+        )
+        if _words(steps) * _GAIN <= _words(best):
+            best = steps
+    plan = tuple(Step(nest, _chunked(nest)) for nest in best)
+    gains = len(plan) > 1 or plan[0].nest.word > itemsize or plan[0].move is not COPY
+    return plan if gains else ()
+
+
+def _words(nests: tuple[Nest, ...]) -> int:
+    return sum(nest.nbytes // nest.word for nest in nests)
+
+
+def _stages(nest: Nest) -> list[tuple[int, ...]]:
+    """List temporaries: with the repeats of the inner axes, and with a part of the next one's."""
+    repeated = [axis for axis, step in enumerate(nest.source) if step == 0]
+    sizes = [1 if axis in repeated else n for axis, n in enumerate(nest.sizes)]
+    found = []
+    for axis in reversed(repeated):
+        n = nest.sizes[axis]
+        for part in (2, 4, 8, 16, n):
+            if part <= n and n % part == 0:
+                sizes[axis] = part
+                found.append(tuple(sizes))
+    return found
+
+
+def _spread(nest: Nest, filled: Nest) -> Nest:
+    """Describe the copy from a temporary to all of its repeats, in as few loops as there are."""
+    axes = []
+    for n, size, s, t in zip(nest.sizes, filled.sizes, filled.target, nest.target, strict=True):
+        axes += [(n // size, 0, size * t), (size, s, t)]
+    return join_loops(axes)
+
+
+def _chunked(nest: Nest) -> Move:
+    """Go over what is repeated in chunks, each with all of its repeats, if no cache holds it."""
+    repeated, inside = 0, nest.word
+    for n, s in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
+        if s == 0:
+            repeated = inside
+        else:
+            inside *= n
+    if repeated <= _CACHE:
+        return COPY
+    return looped(nest, box(nest.sizes, nest.word, _CHUNK), COPY)
