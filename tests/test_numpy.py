@@ -1,10 +1,15 @@
 """What only NumPy has: strings, objects, records, subclasses, scalars, odd memory."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import tileops
 from tileops.execute import _out
+
+import reference
+import variants
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -233,3 +238,51 @@ def test_a_subclass_with_the_old_protocol_is_refused():
 
     with pytest.raises(TypeError, match=r"^tile: the input is Old, whose __array_wrap__"):
         tileops.tile(np.ones(2).view(Old), 2)
+
+
+@pytest.mark.usefixtures("thresholds")
+def test_references_are_counted_and_never_moved_as_bytes():
+    value = ["kept"]
+    x = np.full((5, 3), None)
+    x[:] = [[value] * 3] * 5
+    before = sys.getrefcount(value)
+    result = tileops.tile(x, (100, 70))
+    assert sys.getrefcount(value) == before + result.size
+    tileops.tile(x, (100, 70), out=result)
+    assert sys.getrefcount(value) == before + result.size
+    del result
+    assert sys.getrefcount(value) == before
+    fields = np.zeros((5, 3), [("n", "i4"), ("o", "O")])
+    fields["o"] = x
+    assert sys.getrefcount(value) == before + 15
+    result = tileops.tile(fields, (100, 70))
+    assert sys.getrefcount(value) == before + 15 + result.size
+
+
+@pytest.mark.usefixtures("thresholds")
+def test_strings_of_any_length_own_their_characters():
+    words = np.array(["", "short", "long " * 100], np.dtypes.StringDType())
+    result = tileops.tile(words, (50, 40))
+    out = np.empty((50, 120), np.dtypes.StringDType())
+    tileops.tile(words, (50, 40), out=out)
+    expected = [["", "short", "long " * 100] * 40] * 50
+    words[:] = "gone"
+    assert result.tolist() == out.tolist() == expected
+
+
+@pytest.mark.usefixtures("thresholds")
+@pytest.mark.parametrize("dtype", ["i2,f8", "(2,3)u1,>u4", "M8[us]", ">c8", "U3", "longdouble"])
+def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
+    dtype = np.dtype(dtype)
+    shape, repeats = (37, 1, 5), (3, 50, 7)
+    bits = variants.random_bits(rng, dtype, dtype.itemsize, shape)
+    x = bits.view(dtype)
+    expected = reference.tiled(bits, repeats)
+    result = tileops.tile(x, repeats)
+    assert result.dtype == dtype
+    assert result.tobytes() == expected.tobytes()
+    room = np.zeros((*expected.shape[::-1], 2), dtype)
+    out = room[..., 1].T
+    assert tileops.tile(x[::-1], repeats, out=out) is out
+    assert out.tobytes() == reference.tiled(bits[::-1], repeats).tobytes()
+    assert not room[..., 0].view(f"V{dtype.itemsize}").tobytes().strip(b"\0")
