@@ -119,6 +119,17 @@ def test_narrow_and_typed_counts(jax):
         tileops.tile(x, jax.random.key(0))
 
 
+def test_arrays_of_many_axes_are_not_compiled_anew(jax):
+    import tileops.execute.jax as executor
+
+    x = jax.numpy.ones((1,) * 40 + (2,))
+    for rank in (41, 70):
+        compiled = executor._compiled.cache_info().currsize
+        results = [tileops.tile(x, (1,) * (rank - 1) + (3,)) for _ in range(3)]
+        assert {r.shape for r in results} == {(1,) * (rank - 1) + (6,)}
+        assert executor._compiled.cache_info().currsize - compiled == (rank == 41)
+
+
 @pytest.mark.parametrize("operator, counts", [(tileops.tile, (3, 1)), (tileops.expand, (3, 2))])
 def test_bfloat16_subnormals_survive(jax, operator, counts):
     jnp = jax.numpy

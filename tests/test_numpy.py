@@ -259,6 +259,17 @@ def test_references_are_counted_and_never_moved_as_bytes():
     assert sys.getrefcount(value) == before + 15 + result.size
 
 
+@pytest.mark.parametrize("dtype", ["U0", "S0", "V0"])
+def test_masked_elements_of_no_bytes(dtype):
+    for n in (4, 3000, 300_000):
+        x = np.ma.array(np.ndarray(n, dtype), mask=[True, False] * (n // 2))
+        result = tileops.tile(x, (2, 3))
+        assert result.dtype == x.dtype
+        assert result.shape == (2, 3 * n)
+        assert np.array_equal(result.mask, np.tile(x.mask, (2, 3)))
+        assert tileops.expand(x[:1], (5, 3), copy=True).dtype == x.dtype
+
+
 @pytest.mark.usefixtures("thresholds")
 def test_strings_of_any_length_own_their_characters():
     words = np.array(["", "short", "long " * 100], np.dtypes.StringDType())

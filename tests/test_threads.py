@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -92,18 +95,89 @@ def test_single_threaded_holds_inside_of_its_block_alone(x, shared, monkeypatch)
     assert len(shared) == 1
 
 
-def test_an_error_in_a_thread_reaches_the_caller_after_all_have_ended():
-    done = []
+class Busy:
+    """Work that takes a while, and knows who is at it."""
 
-    def work(item):
-        if item == 3:
-            raise ValueError(item)
-        done.append(item)
+    def __init__(self, then=abs):
+        self.now, self.done, self.then = 0, [], then
 
-    with pytest.raises(ValueError, match="3"):
-        _threads.share(work, range(8), 2)
-    before = len(done)
-    assert before >= 3
+    def __call__(self, item):
+        self.now += 1
+        try:
+            time.sleep(0.02)
+            self.then(item)
+            self.done.append(item)
+        finally:
+            self.now -= 1
+
+
+def is_main():
+    return threading.current_thread() is threading.main_thread()
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("in_main", [True, False])
+def test_an_error_reaches_the_caller_when_nobody_works_any_more(threads, in_main):
+    def fail(item):
+        if is_main() is in_main:
+            raise MemoryError(item)
+
+    work = Busy(fail)
+    with pytest.raises(MemoryError):
+        _threads.share(work, range(50), threads)
+    assert work.now == 0
+    done = len(work.done)
+    time.sleep(0.1)
+    assert len(work.done) == done
+
+
+def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
+    began = threading.Event()
+
+    def interrupt(_):
+        if is_main():
+            began.wait(10)
+        else:
+            began.set()
+            time.sleep(0.1)  # the caller waits by now
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    work = Busy(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _threads.share(work, range(2), 2)
+    assert work.now == 0
+    assert sorted(work.done) == [0, 1]
+
+
+def test_a_thread_that_starts_although_its_start_failed_is_waited_for(monkeypatch):
+    class Pool:
+        def submit(self, work):
+            threading.Thread(target=work).start()
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_threads, "_pool", Pool())
+    work = Busy()
+    _threads.share(work, range(12), 8)
+    assert work.now == 0
+    assert sorted(work.done) == list(range(12))
+
+
+def test_copies_while_the_interpreter_ends():
+    code = """
+import atexit, os, threading, time
+import numpy as np, tileops
+os.sched_getaffinity = lambda _: range(4)
+x = np.arange(2**20)
+def copy():
+    assert np.array_equal(tileops.tile(x, 2), np.tile(x, 2))
+    print("copied", flush=True)
+atexit.register(copy)
+threading.Thread(target=lambda: (threading.main_thread().join(), copy())).start()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["copied", "copied"]
+    assert done.stderr == ""
 
 
 def test_callers_in_many_threads_do_not_disturb_each_other(x):

@@ -24,6 +24,10 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
 
 
+def is_view(x):
+    return x._is_view()
+
+
 CALLS = pytest.mark.parametrize(
     "call, native",
     [
@@ -193,6 +197,44 @@ def test_an_expanded_input_gives_a_copy(torch):
     assert same(result, a.repeat(2, 2))
     scalar = torch.tensor(2.0).expand(4)
     assert tileops.tile(scalar, 2).untyped_storage().nbytes() == 32
+
+    assert not is_view(result)
+
+
+@CALLS
+def test_transforms_see_tensors_that_they_close_over(torch, call, native):
+    weight = torch.randn(3, 1, 4, requires_grad=True)
+    for f in (call, native):
+        f.grads = torch.func.vmap(torch.func.grad(lambda a, f=f: (f(weight) * a).sum()))(
+            torch.arange(2.0)
+        )
+    torch.testing.assert_close(call.grads, native.grads)
+
+
+def test_a_gradient_is_no_view_of_another(torch, x):
+    a = x.requires_grad_()
+    g = torch.randn_like(x)
+    tileops.tile(a, (1, 1, 1)).backward(g)
+    assert a.grad.untyped_storage().data_ptr() != g.untyped_storage().data_ptr()
+    assert same(a.grad, g)
+
+
+def test_a_parameter_made_in_inference_mode_records_nothing(torch):
+    with torch.inference_mode():
+        p = torch.nn.Parameter(torch.ones(3))
+    assert not tileops.tile(p, 2).requires_grad
+    assert not p.repeat(2).requires_grad
+
+
+def test_a_tensor_whose_memory_is_gone_is_left_to_the_library(torch):
+    x = torch.randn(4, 3)
+    functional = torch._to_functional_tensor(x)
+    torch._enable_functionalization(reapply_views=True)
+    try:
+        result = torch._from_functional_tensor(tileops.tile(functional, (2, 2)))
+    finally:
+        torch._disable_functionalization()
+    assert same(result, x.repeat(2, 2))
 
 
 def test_two_threads_at_once(torch):

@@ -157,6 +157,21 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
         assert peak - kept <= workload.result_bytes / 4
 
 
+@pytest.mark.parametrize(
+    "shape, repeats",
+    [((5, 3, 40), (300, 2, 4)), ((5, 7, 7), (300, 1, 4)), ((5, 5, 5, 1), (1, 3, 5000, 2))],
+)
+def test_so_does_one_into_another_order(shape, repeats):
+    x = np.ones(shape, np.uint8)
+    plan = cached_plan(TILE, shape, repeats, 1)
+    for target in (plan.shape, plan.shape[::-1]):
+        steps = [math.prod(target[i + 1 :]) for i in range(len(target))]
+        steps = steps if target is plan.shape else steps[::-1]
+        nest = host_words(make_nest(plan, x.strides, tuple(steps), 1), 16)
+        work = work_of(nest, plan_host(nest, False))
+        assert work.temporary <= nest.nbytes / 4
+
+
 def test_the_page_about_gpus_says_what_the_plans_say():
     rows = {}
     for line in (Path(__file__).parents[1] / "docs/benchmarks/gpu.md").read_text().splitlines():

@@ -45,8 +45,9 @@ class Plan(NamedTuple):
 # in less time than the hash of all of the numbers would take.
 Plan.__hash__ = object.__hash__  # type: ignore[method-assign]
 Plan.__eq__ = object.__eq__  # type: ignore[method-assign]
+Plan.__ne__ = object.__ne__  # type: ignore[method-assign]
 
-_MOST_AXES = 64
+MOST_AXES = 64
 """The axes of a plan that is kept: few libraries have more, and a million take 100 MB."""
 
 
@@ -57,7 +58,7 @@ def cached_plan(
 
     It is told by the hash that it lacks: to look at each type would take as long as the rest.
     """
-    if len(shape) + len(counts) > _MOST_AXES:
+    if len(shape) > MOST_AXES or len(counts) > MOST_AXES:
         return make_plan(operator, shape, counts, itemsize)
     return _cached(operator, shape, counts, itemsize)
 

@@ -74,7 +74,7 @@ def _plan_rows(nest: Nest) -> Move:
     wider = ceil(_WIDE / run)
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
         sizes = (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
-        block = box(sizes, nest.word, _BLOCK)
+        block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
         return looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
     axes = _columns(nest)
     return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes)) if axes else COPY
@@ -103,7 +103,7 @@ def cut(nest: Nest, threads: int) -> tuple[int, int]:
     The outermost axis that does it is taken. Where it is repeated, each thread has one part,
     since each part reads the source anew.
     """
-    best, most = (0, max(nest.sizes, default=1)), 0.0
+    best, most = (0, nest.sizes[0]), 0.0
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         step = ceil(n / (threads * (_PARTS if source else 1)))
         parts = ceil(n / step)

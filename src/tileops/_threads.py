@@ -1,14 +1,16 @@
 """The threads that share a large copy: how many there are, and how to have none."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from threading import Condition
+from typing import TYPE_CHECKING, Generic, TypeVar
 from warnings import warn
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
 VARIABLE = "TILEOPS_NUM_THREADS"
 """The environment variable that limits the threads of a copy; 1 for none but the caller's."""
@@ -63,41 +65,86 @@ def available(most: int | None = None) -> int:
         return 1
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     given = os.environ.get(VARIABLE, "")
-    if given and not (given.isdecimal() and int(given)):
+    if given and not (given.isdecimal() and len(given) < 10 and int(given)):  # noqa: PLR2004
         warn(f"{VARIABLE} is {given!r}; it must be a whole number from 1 on", stacklevel=2)
         given = ""
     return min(found or 1, _MOST, int(given or _MOST), most or _MOST)
 
 
 def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
-    """Do the work for each item, in this thread and up to ``threads - 1`` others."""
-    pending = iter(list(items))
+    """Do the work for each item, in this thread and up to ``threads - 1`` others.
 
-    def take() -> None:
-        for item in pending:
-            work(item)
-
-    helpers = _start(take, threads - 1)
+    When this returns or raises, no thread works for it any more.
+    """
+    shared = _Shared(work, items)
+    _start(shared.help, threads - 1)
     try:
-        take()
+        shared.take()
     finally:
-        # Whoever has not begun by now has nothing left to do; whoever has still writes.
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
+        shared.close()
+    if shared.error is not None:
+        raise shared.error
 
 
-def _start(work: Callable[[], None], count: int) -> list["Future[None]"]:
+class _Shared(Generic[T]):
+    """Work that threads take from until it is done, or closed."""
+
+    def __init__(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+        self._work, self._pending = work, deque(items)
+        self._changed = Condition()
+        self._helping, self._is_closed = 0, False
+        self.error: BaseException | None = None
+
+    def take(self) -> None:
+        """Work on one item after the other while there are any."""
+        while True:
+            try:
+                item = self._pending.popleft()
+            except IndexError:
+                return
+            self._work(item)
+
+    def help(self) -> None:
+        """Take as a helper; one that begins when all is over does nothing."""
+        with self._changed:
+            if self._is_closed:
+                return
+            self._helping += 1
+        try:
+            self.take()
+        except BaseException as error:  # noqa: BLE001 (it is raised where the caller is)
+            self.error = error
+        finally:
+            with self._changed:
+                self._helping -= 1
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Leave what is pending, and wait for whoever still works, through interrupts, too."""
+        interrupt = None
+        self._pending.clear()
+        with self._changed:
+            self._is_closed = True
+            while self._helping:
+                try:
+                    self._changed.wait()
+                except KeyboardInterrupt as error:
+                    interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+def _start(work: Callable[[], None], count: int) -> None:
+    """Start as many threads as there may be: none while the interpreter shuts down, for one."""
     global _pool  # noqa: PLW0603 (one pool of the process, made when it is first needed)
-    if _pool is None:
-        # Imported late: it takes longer than all of this package.
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+    with suppress(RuntimeError):
+        if _pool is None:
+            # Imported late: it takes longer than all of this package.
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-        _pool = ThreadPoolExecutor(_MOST - 1, "tileops")
-    try:
-        return [_pool.submit(work) for _ in range(count)]
-    except RuntimeError:  # the interpreter is shutting down, or no thread can be started
-        return []
+            _pool = ThreadPoolExecutor(_MOST - 1, "tileops")
+        for _ in range(count):
+            _pool.submit(work)
 
 
 def _forget() -> None:

@@ -1,6 +1,6 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ memory that was in use before."""
 
 
 class Job(NamedTuple):
-    """A copy that is planned: which words, in which loops, in which steps."""
+    """A copy that is planned: a nest, its parts at hand for small calls, and its steps."""
 
     sizes: tuple[int, ...]
     source: tuple[int, ...]
@@ -50,9 +50,8 @@ def make_job(
 ) -> Job:
     """Plan a copy between steps in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
-    used = plan_host(nest, False)
-    fresh = plan_host(nest, True) if nest.nbytes >= _NEW else used
-    return Job(*nest[:3], word_dtype(nest.word), fresh, used, nest)
+    moves = plan_host(nest, True), plan_host(nest, False)
+    return Job(*nest[:3], word_dtype(nest.word), *moves, nest)
 
 
 @lru_cache(maxsize=4096)
@@ -76,12 +75,10 @@ def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:
     sizes, dtype = job.sizes, job.dtype
     read = np.ndarray(sizes, dtype, x, 0, job.source)
     written: Any = np.ndarray(sizes, dtype, out, 0, job.target)
-    if plan.nbytes >= 2 * _PART:
-        _share(job, read, written, is_fresh, _threads.available())
-    elif job.used is COPY:
+    if plan.nbytes < 2 * _PART and job.used is COPY:
         written[...] = read
     else:
-        carry_out(job.used, written, read, np.copyto, partial(np.empty, dtype=dtype))
+        _share(job, read, written, is_fresh, None)
 
 
 def repeat(
@@ -100,11 +97,10 @@ def repeat(
     word = job.nest.word
     read = as_array(Memory(source.address, job.sizes, job.source, word), x)
     written = as_array(Memory(target.address, job.sizes, job.target, word), out, writable=True)
-    threads = _threads.available(most_threads) if plan.nbytes >= 2 * _PART else 1
-    _share(job, read, written, is_fresh, threads)
+    _share(job, read, written, is_fresh, most_threads)
 
 
-def _share(job: Job, read: Any, written: Any, is_fresh: bool, threads: int) -> None:
+def _share(job: Job, read: Any, written: Any, is_fresh: bool, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     nest, dtype = job.nest, job.dtype
     is_fresh = is_fresh and nest.nbytes >= _NEW
@@ -121,7 +117,9 @@ def _share(job: Job, read: Any, written: Any, is_fresh: bool, threads: int) -> N
         move = plan_host(nest._replace(sizes=there.shape), is_fresh)
         carry_out(move, there, read[part], np.copyto, empty)
 
-    threads = min(threads, nest.nbytes // _PART)
+    threads = nest.nbytes // _PART
+    if threads > 1:
+        threads = min(threads, _threads.available(most_threads))
     if threads <= 1:
         carry_out(job.fresh if is_fresh else job.used, written, read, np.copyto, empty)
         return

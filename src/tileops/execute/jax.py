@@ -10,7 +10,7 @@ import jax
 import jax.export
 import jax.numpy as jnp
 
-from tileops._plan import Plan, cached_plan, make_plan
+from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
 from tileops.execute.array_api import Executor
 
@@ -41,7 +41,7 @@ class Jax(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
-        if isinstance(x, jax.core.Tracer):
+        if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
             return _repeat(x, plan)
         return _compiled(plan)(x)
 

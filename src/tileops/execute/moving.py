@@ -33,9 +33,9 @@ def carry_out(
                 carry_out(body, target[part], source[part], assign, empty)
         case Stage(sizes, fill):
             # The last block along an axis that is looped over may be smaller.
-            sizes = tuple(map(min, sizes, target.shape))
-            block = empty(sizes)
-            carry_out(fill, block, source[tuple(map(slice, sizes))], assign, empty)
+            part = tuple(map(slice, map(min, sizes, target.shape)))
+            block = empty(sizes)[part]
+            carry_out(fill, block, source[part], assign, empty)
             _repeat(target, block, assign)
 
 

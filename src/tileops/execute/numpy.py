@@ -124,7 +124,7 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 
 def _fresh(values: Any, plan: Plan) -> Any:
-    if plan.nbytes == 0:
+    if plan.nbytes == 0 or values.itemsize == 0:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, values.dtype)
     result = np.empty(plan.shape, values.dtype)
@@ -134,7 +134,7 @@ def _fresh(values: Any, plan: Plan) -> Any:
 
 def _write(values: Any, plan: Plan, out: Any, *, is_fresh: bool) -> None:
     dtype = values.dtype
-    if dtype.hasobject or plan.nbytes == 0:
+    if dtype.hasobject or plan.nbytes == 0 or dtype.itemsize == 0:
         out.reshape(plan.spread)[...] = values.reshape(plan.split)
     elif plan.nbytes >= host.SMALL and values.flags.c_contiguous and out.flags.c_contiguous:
         host.repeat_contiguous(plan, values, out, is_fresh=is_fresh)

@@ -109,9 +109,11 @@ class Torch(Executor):
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
-        if not plan.merges and plan.shape:
-            return x.expand(*plan.shape)
-        return _spread(x, plan).reshape(plan.shape) if plan.is_view else None
+        if not plan.merges:
+            return _expand(x, plan)
+        if not plan.is_view:
+            return None
+        return x.reshape(plan.split).expand(plan.spread).reshape(plan.shape)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into new memory."""
@@ -120,13 +122,8 @@ class Torch(Executor):
         if plan.nbytes == 0 or not _is_plain(x):
             return x.repeat(plan.repeats)
         if plan.nbytes < host.LEAST or not _is_planned(x, plan):
-            # What repeat does, in less time. A reshape that merges has to copy, but for an
-            # input that has a step of 0 itself.
-            if plan.merges and 0 not in x.stride():
-                return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
-            spread = _spread(x, plan).clone(memory_format=torch.contiguous_format)
-            return spread.view(plan.shape) if plan.merges else spread
-        if x.requires_grad and torch.is_grad_enabled():
+            return _repeat(x, plan)
+        if x.requires_grad and torch.is_grad_enabled() and not x.is_inference():
             return _Repeat.apply(x, plan)
         return _fresh(x, plan)
 
@@ -184,10 +181,18 @@ class Torch(Executor):
         return ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
 
 
-def _spread(x: Any, plan: Plan) -> Any:
+def _repeat(x: Any, plan: Plan) -> Any:
+    """Do what PyTorch's repeat does, in less time."""
+    if not plan.merges:
+        return _expand(x, plan).clone(memory_format=torch.contiguous_format)
+    # A reshape that merges has to copy, but for an input that has a step of 0 itself.
+    if 0 in x.stride():
+        return x.repeat(plan.repeats)
+    return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
+
+
+def _expand(x: Any, plan: Plan) -> Any:
     # Here and above: PyTorch reads sizes one by one faster than a tuple of them.
-    if plan.merges:
-        return x.reshape(*plan.split).expand(*plan.spread)
     return x.expand(*plan.shape) if plan.shape else x.expand(())
 
 
@@ -209,11 +214,12 @@ def _is_planned(x: Any, plan: Plan) -> bool:
         and plan.nbytes >= (_PAGES if kind is host and not is_short else kind.LEAST)
         and _is_plain(x)
         and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these five)
-        and not torch._C._functorch.is_functorch_wrapped_tensor(x)  # noqa: SLF001
+        and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001
         and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001
         and not is_tracing()
+        and _address(x) != 0
     )
 
 
@@ -265,16 +271,14 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Any) -> Any:
         plan = ctx.plan
         axes = [i for i, n in enumerate(plan.split) if n != plan.spread[i]]
-        parts = gradient.reshape(plan.spread)
-        return (parts.sum(axes) if axes else parts).reshape(ctx.shape), None
+        if not axes:
+            return gradient.clone().reshape(ctx.shape), None
+        return gradient.reshape(plan.spread).sum(axes).reshape(ctx.shape), None
 
 
 def _memory(operator: str, x: Any) -> Memory:
     size = x.element_size()
-    try:
-        address = x.data_ptr()
-    except RuntimeError:
-        address = 0
+    address = _address(x)
     if address == 0 and x.numel():
         raise OutputError(
             f"{operator}: the input or out is a {type(x).__name__} without memory of its own "
@@ -282,6 +286,14 @@ def _memory(operator: str, x: Any) -> Memory:
             f"out; leave out= away"
         )
     return Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size)
+
+
+def _address(x: Any) -> int:
+    """Give the first element's address, 0 for a tensor that has no memory."""
+    try:
+        return x.data_ptr()  # type: ignore[no-any-return]
+    except RuntimeError:
+        return 0
 
 
 executor = Torch()
