@@ -3,16 +3,19 @@
 The agnostic route through split axes is three operations where these are one, and slower eagerly.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.export
 import jax.numpy as jnp
+import numpy as np
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
 from tileops.execute.array_api import Executor
+
+_ZERO = np.uint16(0)
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
@@ -43,6 +46,8 @@ class Jax(Executor):
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
         if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
             return _repeat(x, plan)
+        if x.dtype == jnp.bfloat16:
+            return _compiled_bits(plan)(x, _ZERO)
         return _compiled(plan)(x)
 
     def is_symbolic(self, count: Any) -> bool:
@@ -83,14 +88,20 @@ class Jax(Executor):
 
 @lru_cache(maxsize=1024)
 def _compiled(plan: Plan) -> Any:
-    def repeat(x: Any) -> Any:
-        if x.dtype != jnp.bfloat16:
-            return _repeat(x, plan)
-        # XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0, and sees
-        # through integers of the same width; not through pairs of bytes.
-        pairs = jax.lax.bitcast_convert_type(x, jnp.uint8)
-        spread = jnp.broadcast_to(pairs.reshape(*plan.split, 2), (*plan.spread, 2))
-        return jax.lax.bitcast_convert_type(spread, jnp.bfloat16).reshape(plan.shape)
+    return jax.jit(partial(_repeat, plan=plan))
+
+
+@lru_cache(maxsize=1024)
+def _compiled_bits(plan: Plan) -> Any:
+    """Repeat bfloat16 as integers, which a zero that the compiler does not know keeps as such.
+
+    XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0, and makes bfloat16
+    of integers that are only viewed as such.
+    """
+
+    def repeat(x: Any, zero: Any) -> Any:
+        bits = jax.lax.bitcast_convert_type(x, jnp.uint16) ^ zero
+        return jax.lax.bitcast_convert_type(_repeat(bits, plan), jnp.bfloat16)
 
     return jax.jit(repeat)
 
