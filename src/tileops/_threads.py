@@ -122,14 +122,15 @@ class _Shared(Generic[T]):
     def close(self) -> None:
         """Leave what is pending, and wait for whoever still works, through interrupts, too."""
         interrupt = None
-        self._pending.clear()
-        with self._changed:
-            self._is_closed = True
-            while self._helping:
-                try:
-                    self._changed.wait()
-                except KeyboardInterrupt as error:
-                    interrupt = error
+        is_over = False
+        while not is_over:
+            try:
+                with self._changed:
+                    self._is_closed = True
+                    self._pending.clear()
+                    is_over = self._changed.wait_for(lambda: not self._helping)
+            except KeyboardInterrupt as error:
+                interrupt = error
         if interrupt is not None:
             raise interrupt
 
