@@ -44,10 +44,16 @@ class Nest(NamedTuple):
 
     def box(self, sizes: tuple[int, ...]) -> "Nest":
         """Restrict the loops to fewer rounds, into a target that is contiguous."""
-        steps = [self.word]
-        for n in reversed(sizes[1:]):
-            steps.append(steps[-1] * n)
-        return Nest(sizes, self.source, tuple(reversed(steps)), self.word)
+        return Nest(sizes, self.source, contiguous(sizes, self.word), self.word)
+
+
+def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Give the steps of an array that lies in the order of its elements, in bytes."""
+    steps = []
+    for n in reversed(sizes):
+        steps.append(itemsize)
+        itemsize *= n
+    return tuple(reversed(steps))
 
 
 class Copy(NamedTuple):

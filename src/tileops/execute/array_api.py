@@ -10,12 +10,9 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from tileops._plan import Plan, cached_plan
+from tileops._plan import MOST_AXES, Plan, cached_plan
 from tileops._rules import Operator
 from tileops.errors import DTypeError, ShapeError
-
-_FEW_AXES = 64
-"""No library has fewer; a plan of very many takes long, and so is refused before it is made."""
 
 
 class Executor:
@@ -63,8 +60,10 @@ class Executor:
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
         """Plan the call, or refuse what the operator's rules do not allow."""
-        if len(counts) > _FEW_AXES:
-            operator.align(operator.argument, shape, counts)  # the rules speak first
+        if len(counts) > MOST_AXES:
+            # A plan of very many axes takes long: what has too many is refused before, by the
+            # rules and then by the library.
+            operator.align(operator.argument, shape, counts)
             self.check_rank(operator.name, len(counts))
         return cached_plan(operator, shape, counts, itemsize)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import COPY, Move, Nest, make_nest
+from tileops._moves import COPY, Move, Nest, contiguous, make_nest
 from tileops._plan import Plan
 from tileops._plan_host import cut, host_words, plan_host
 from tileops.execute._memory import Memory, as_array, word_dtype
@@ -22,7 +22,6 @@ SHORT = 32
 
 _PART = 4 * 2**20
 """The bytes for each thread from which on it saves more time than it takes to wake."""
-
 
 _NEW = 32 * 2**20
 """The bytes of a new result from which on its memory is new, too: glibc serves smaller ones from
@@ -57,16 +56,8 @@ def make_job(
 @lru_cache(maxsize=4096)
 def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
     """Plan a copy of an array of some rank between arrays in the order of their elements."""
-    source = _steps(plan.source[len(plan.source) - rank :], itemsize)
-    return make_job(plan, source, _steps(plan.shape, itemsize), itemsize, 16)
-
-
-def _steps(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    steps = []
-    for n in reversed(shape):
-        steps.append(itemsize)
-        itemsize *= n
-    return tuple(reversed(steps))
+    source = contiguous(plan.source[len(plan.source) - rank :], itemsize)
+    return make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, 16)
 
 
 def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:

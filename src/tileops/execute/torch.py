@@ -208,10 +208,9 @@ def _is_planned(x: Any, plan: Plan) -> bool:
     operations: those have to see one.
     """
     kind = _KINDS.get(x.device.type)
-    is_short = kind is host and x.itemsize < plan.row < host.SHORT
     return (
         kind is not None
-        and plan.nbytes >= (_PAGES if kind is host and not is_short else kind.LEAST)
+        and plan.nbytes >= (_PAGES if kind is host and not _is_short(x, plan) else kind.LEAST)
         and _is_plain(x)
         and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these five)
         and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
@@ -221,6 +220,11 @@ def _is_planned(x: Any, plan: Plan) -> bool:
         and not is_tracing()
         and _address(x) != 0
     )
+
+
+def _is_short(x: Any, plan: Plan) -> bool:
+    """Whether rows of a few small elements are repeated, where PyTorch's copy on a CPU is slow."""
+    return x.itemsize < plan.row < host.SHORT  # type: ignore[no-any-return]
 
 
 def _fresh(x: Any, plan: Plan) -> Any:
@@ -236,8 +240,7 @@ def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
     source, target = _memory("", x), _memory("", out)
     if _KINDS[x.device.type] is host:
-        # PyTorch's copies are fast, but for rows of a few small elements.
-        if not x.itemsize < plan.row < host.SHORT:
+        if not _is_short(x, plan):
             return False
         threads = torch.get_num_threads()
         host.repeat(plan, x, source, out, target, is_fresh=False, most_threads=threads)
