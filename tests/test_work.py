@@ -65,15 +65,15 @@ def work_of(nest, move):
 
 ON_A_CPU = {
     # bytes of an element, calls into new memory, calls into memory in use
-    "repeat_kv": (8, 1, 1),
-    "beam": (8, 2, 2),
+    "repeat_kv": (8, 1, 16),
+    "beam": (8, 2, 16),
     "mask": (4096, 2, 4),
-    "positional": (8, 1, 1),
+    "positional": (8, 1, 8),
     "gather": (8, 1, 1),
     "grid_t": (1024, 1, 48),
     "grid_h": (1024, 1, 16),
     "grid_w": (8, 1, 1),
-    "channels": (8, 1, 1),
+    "channels": (8, 1, 13),
     "images_512": (1536, 4, 56),
     "images_500": (1500, 4, 48),
     "images_333": (999, 1, 48),

@@ -23,7 +23,7 @@ _RUN = 16 * 1024
 _BLOCK = 512 * 1024
 """The bytes of a block that stays in a core's cache between two uses."""
 _CHUNK = 8 * 1024 * 1024
-"""The same for the cache that the cores share."""
+"""The same for new memory, and the cache that the cores share."""
 _SMALL = 6
 """A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
 _FEW = 4096
@@ -47,11 +47,11 @@ def plan_host(nest: Nest, is_fresh: bool) -> Move:
     """Plan a copy for a CPU with caches.
 
     Fresh memory is in the cache when it is first written, since the kernel has just cleared it:
-    there short runs cost little, and blocks save nothing.
+    there short runs cost little, and what counts is to go through the pages in their order.
     """
     run = _run(nest)
     if run >= (_WIDE if is_fresh else _RUN):
-        block = box(nest.sizes, nest.word, _CHUNK)
+        block = box(nest.sizes, nest.word, _CHUNK if is_fresh else _BLOCK)
         return looped(nest, block, COPY) if _repeats(nest, block) else COPY
     if nest.nbytes // run < _FEW and (is_fresh or nest.nbytes < _SMALL * _BLOCK):
         return COPY

@@ -1,7 +1,8 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
+from collections import deque
 from functools import lru_cache
-from threading import get_ident
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,28 +92,62 @@ def repeat(
     _share(job, read, written, is_fresh, most_threads)
 
 
-def _share(job: Job, read: Any, written: Any, is_fresh: bool, most_threads: int | None) -> None:
-    """Carry out a copy, with other threads if it is large."""
-    nest, dtype = job.nest, job.dtype
-    is_fresh = is_fresh and nest.nbytes >= _NEW
-    scratch: dict[tuple[int, ...], Any] = {}
+def _carry_out(move: Move, written: Any, read: Any) -> None:
+    """Carry out a copy, with temporaries that no other copy has at the time."""
+    taken: dict[tuple[int, ...], Any] = {}
 
     def empty(sizes: tuple[int, ...]) -> Any:
-        key = (get_ident(), *sizes)  # a temporary is its thread's, and used for all of its parts
-        if key not in scratch:
-            scratch[key] = np.empty(sizes, dtype)
-        return scratch[key]
+        if sizes not in taken:
+            taken[sizes] = _temporary(sizes, written)
+        return taken[sizes]
+
+    try:
+        carry_out(move, written, read, np.copyto, empty)
+    finally:
+        _temporaries.extend(array.base for array in taken.values())
+
+
+_temporaries: deque[Any] = deque(maxlen=16)
+"""Memory of temporaries that no copy needs now, 8 MiB at most: new pages would take longer."""
+
+_PAGE = 4096
+_APART = 2304
+"""Bytes, modulo a page, between a temporary and what it is copied to.
+
+Loads wait for earlier stores to an address of the same last 12 bits.
+"""
+
+
+def _temporary(sizes: tuple[int, ...], written: Any) -> Any:
+    nbytes = prod(sizes) * written.itemsize + _PAGE
+    try:
+        memory = _temporaries.pop()
+    except IndexError:
+        memory = None
+    if memory is None or memory.size < nbytes:
+        memory = np.empty(nbytes, np.uint8)
+    apart = _address(written) - _address(memory) + _APART
+    return np.ndarray(sizes, written.dtype, memory, apart % _PAGE)
+
+
+def _address(array: Any) -> int:
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def _share(job: Job, read: Any, written: Any, is_fresh: bool, most_threads: int | None) -> None:
+    """Carry out a copy, with other threads if it is large."""
+    nest = job.nest
+    is_fresh = is_fresh and nest.nbytes >= _NEW
 
     def run(part: tuple[Any, ...]) -> None:
         there = written[part]
-        move = plan_host(nest._replace(sizes=there.shape), is_fresh)
-        carry_out(move, there, read[part], np.copyto, empty)
+        _carry_out(plan_host(nest._replace(sizes=there.shape), is_fresh), there, read[part])
 
     threads = nest.nbytes // _PART
     if threads > 1:
         threads = min(threads, _threads.available(most_threads))
     if threads <= 1:
-        carry_out(job.fresh if is_fresh else job.used, written, read, np.copyto, empty)
+        _carry_out(job.fresh if is_fresh else job.used, written, read)
         return
     axis, step = cut(nest, threads)
     ahead = (slice(None),) * axis
