@@ -143,6 +143,7 @@ class Comparison(NamedTuple):
     native: str
     make: Callable[[Workload, np.ndarray], Sides]
     is_expand: bool = False
+    has_pauses: bool = False
     note: str = ""
 
 
@@ -160,11 +161,12 @@ COMPARISONS = {
         numpy_expand,
         is_expand=True,
     ),
-    "torch": Comparison("PyTorch, new memory", "`torch.tile`", torch_fresh),
+    "torch": Comparison("PyTorch, new memory", "`torch.tile`", torch_fresh, has_pauses=True),
     "torch_out": Comparison(
         "PyTorch, `out=` used again",
         "`torch.tile`",
         torch_out,
+        has_pauses=True,
         note="`torch.tile` has no `out=`: it makes new memory in each call, and tileops does not.",
     ),
     "torch_expand": Comparison(
@@ -172,7 +174,8 @@ COMPARISONS = {
         "`Tensor.expand(...).contiguous()`",
         torch_expand,
         is_expand=True,
+        has_pauses=True,
     ),
-    "jax": Comparison("JAX, eager", "`jnp.tile`", jax_eager),
-    "jax_jit": Comparison("JAX, under `jax.jit`", "`jnp.tile`", jax_jitted),
+    "jax": Comparison("JAX, eager", "`jnp.tile`", jax_eager, has_pauses=True),
+    "jax_jit": Comparison("JAX, under `jax.jit`", "`jnp.tile`", jax_jitted, has_pauses=True),
 }

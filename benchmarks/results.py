@@ -135,10 +135,15 @@ class Recorder:
         sides: Mapping[str, Call],
         *,
         patience: float = 1.0,
+        has_pauses: bool = False,
         **facts: str | int,
     ) -> None:
-        """Time the sides against each other; `patience` is a factor on the usual time."""
-        for side, timing in compare(sides, self._seconds * patience).items():
+        """Time the sides against each other; `patience` is a factor on the usual time.
+
+        Pauses are for sides with threads of their own, which spin for a while after a call.
+        """
+        timings = compare(sides, self._seconds * patience, has_pauses=has_pauses)
+        for side, timing in timings.items():
             key = Key(section, group, case, side)
             self.results.add(key, timing.values, loops=timing.loops, **facts)
 

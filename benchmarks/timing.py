@@ -4,6 +4,7 @@ import ctypes
 import dataclasses
 import gc
 import itertools
+import mmap
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +24,10 @@ BATCH_SECONDS = 2e-3
 """Calls shorter than this are timed in an inner loop that takes about as long."""
 
 PAUSE_SECONDS = 2e-3
-"""Rest before a call is timed. Worker threads of the library that ran before spin for a while."""
+"""Rest before a call is timed, where threads of the library that ran before spin for a while."""
+
+TOUCHED_BYTES = 256 * 2**20
+"""Memory that is touched before a comparison, more than its new results take at a time."""
 
 _M_MMAP_THRESHOLD = -3
 _MMAP_THRESHOLD_BYTES = 128 * 1024
@@ -37,7 +41,9 @@ class Timing:
     values: list[float] = dataclasses.field(default_factory=list)
 
 
-def compare(sides: Mapping[str, Call], seconds: float) -> dict[str, Timing]:
+def compare(
+    sides: Mapping[str, Call], seconds: float, *, has_pauses: bool = False
+) -> dict[str, Timing]:
     """Time all sides in turn, in reverse every second round, for about so many seconds.
 
     The median over rounds is what counts: whatever else the machine does then falls on all sides
@@ -49,6 +55,7 @@ def compare(sides: Mapping[str, Call], seconds: float) -> dict[str, Timing]:
     For the same reason, sides that make large new results in NumPy and in PyTorch are better kept
     in comparisons of their own.
     """
+    _touch_memory()
     timings = {name: Timing(_calibrate(call)) for name, call in sides.items()}
     order = list(sides)
     shuffle = np.random.default_rng(0).shuffle
@@ -65,7 +72,8 @@ def compare(sides: Mapping[str, Call], seconds: float) -> dict[str, Timing]:
                 shuffle(order)
             for name in order:
                 timing = timings[name]
-                time.sleep(PAUSE_SECONDS)
+                if has_pauses:
+                    time.sleep(PAUSE_SECONDS)
                 timing.values.append(_seconds_per_call(sides[name], timing.loops))
     finally:
         gc.enable()
@@ -82,6 +90,15 @@ def take_large_memory_from_the_system() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
+
+
+def _touch_memory() -> None:
+    """Have the host of a virtual machine give back the memory that it took while none used it.
+
+    That takes milliseconds for each huge page, many times what a new page costs otherwise, and
+    falls on whoever happens to get it.
+    """
+    np.empty(TOUCHED_BYTES, np.uint8)[:: mmap.PAGESIZE] = 1
 
 
 def _calibrate(call: Call) -> int:

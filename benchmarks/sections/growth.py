@@ -102,8 +102,9 @@ def measure(recorder: Recorder) -> None:
                 "tileops, PyTorch": functools.partial(tileops.tile, tensor, repeats),
             }
             check(in_numpy | in_torch, as_bytes(np.tile(x, repeats)), f"growing {group}, {name}")
-            for sides in (in_numpy, in_torch):
-                recorder.compare(SECTION, group, name, sides, bytes=result_bytes(x, repeats))
+            size = result_bytes(x, repeats)
+            recorder.compare(SECTION, group, name, in_numpy, bytes=size)
+            recorder.compare(SECTION, group, name, in_torch, has_pauses=True, bytes=size)
 
 
 def result_bytes(x: np.ndarray, repeats: tuple[int, ...]) -> int:

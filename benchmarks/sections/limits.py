@@ -39,7 +39,7 @@ def measure(recorder: Recorder) -> None:
         "fill of new memory, PyTorch": lambda: torch.empty(SIZE, dtype=torch.uint8).fill_(3)
     }
     for sides in (in_use, new_numpy, new_torch):
-        recorder.compare(SECTION, GROUP, "64 MiB", sides, bytes=SIZE)
+        recorder.compare(SECTION, GROUP, "64 MiB", sides, has_pauses=True, bytes=SIZE)
 
 
 def write_limit(results: Results) -> float | None:

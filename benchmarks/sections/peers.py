@@ -60,7 +60,9 @@ def measure(recorder: Recorder) -> None:
             sides = make(workload, x)
             check(sides, expected, workload.name)
             size = workload.result_bytes
-            recorder.compare(SECTION, group, workload.name, sides, patience=2, bytes=size)
+            recorder.compare(
+                SECTION, group, workload.name, sides, patience=2, has_pauses=True, bytes=size
+            )
 
 
 def _new(workload: Workload, x: np.ndarray) -> Sides:

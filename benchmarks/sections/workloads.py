@@ -21,7 +21,14 @@ def measure(recorder: Recorder) -> None:
                 continue
             sides = comparison.make(workload, x)
             check(sides, expected, workload.name)
-            recorder.compare(SECTION, group, workload.name, sides, bytes=workload.result_bytes)
+            recorder.compare(
+                SECTION,
+                group,
+                workload.name,
+                sides,
+                has_pauses=comparison.has_pauses,
+                bytes=workload.result_bytes,
+            )
 
 
 def tables(results: Results) -> list[Table]:
