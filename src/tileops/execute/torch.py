@@ -72,9 +72,10 @@ class Torch(Executor):
             )
         if x.is_quantized:
             self._check_quantized(operator, x)
-        if is_tracing():  # sizes are tensors there
-            return tuple(map(int, x.shape))
-        return tuple(x.shape)
+        shape = tuple(x.shape)
+        if shape and type(shape[0]) is not int and is_tracing():
+            return tuple(map(int, shape))  # sizes are tensors there
+        return shape
 
     @staticmethod
     def _check_quantized(operator: str, x: Any) -> None:
@@ -109,8 +110,8 @@ class Torch(Executor):
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
-        if not plan.merges:
-            return _expand(x, plan)
+        if not plan.merges and plan.shape:
+            return x.expand(*plan.shape)  # faster than of a tuple
         if not plan.is_view:
             return None
         return x.reshape(plan.split).expand(plan.spread).reshape(plan.shape)
@@ -184,16 +185,11 @@ class Torch(Executor):
 def _repeat(x: Any, plan: Plan) -> Any:
     """Do what PyTorch's repeat does, in less time."""
     if not plan.merges:
-        return _expand(x, plan).clone(memory_format=torch.contiguous_format)
+        return x.expand(plan.shape).clone(memory_format=torch.contiguous_format)
     # A reshape that merges has to copy, but for an input that has a step of 0 itself.
     if 0 in x.stride():
         return x.repeat(plan.repeats)
     return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
-
-
-def _expand(x: Any, plan: Plan) -> Any:
-    # Here and above: PyTorch reads sizes one by one faster than a tuple of them.
-    return x.expand(*plan.shape) if plan.shape else x.expand(())
 
 
 def _is_plain(x: Any) -> bool:
