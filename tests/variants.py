@@ -17,7 +17,14 @@ THRESHOLDS = {
 """With which thresholds copies are tested, for the libraries whose copies are planned here."""
 
 _TINY = {
-    "tileops.execute.host": {"LEAST": 1, "SMALL": 1, "SHORT": 2**40, "_PART": 128, "_NEW": 256},
+    "tileops.execute.host": {
+        "LEAST": 1,
+        "SMALL": 1,
+        "SHORT": 2**40,
+        "_LARGE": 1,
+        "_PART": 128,
+        "_NEW": 256,
+    },
     "tileops.execute.device": {"LEAST": 1},
     "tileops._plan_host": {
         "_ROWS": 2,

@@ -15,11 +15,16 @@ from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.moving import carry_out
 
 SMALL = 1024
-"""The bytes of a result from which on a plan for contiguous arrays saves the time it takes."""
+"""The bytes of a result below which no plan saves the time that it takes."""
 LEAST = 32 * 1024
-"""The same for other arrays, and other libraries' memory."""
+"""The same for arrays that are not contiguous, and other libraries' memory."""
 SHORT = 32
 """The bytes of a row below which other libraries' copies are slower than the steps here."""
+
+_LARGE = 2**20
+"""The bytes of a result from which on any plan saves the time that it takes."""
+_ROWS = 256
+"""The rows from which on one for contiguous arrays does."""
 
 _PART = 4 * 2**20
 """The bytes for each thread from which on it saves more time than it takes to wake."""
@@ -42,6 +47,11 @@ class Job(NamedTuple):
     used: Move
     """The steps into memory in use."""
     nest: Nest
+
+
+def pays(plan: Plan) -> bool:
+    """Whether the steps of a plan save more time than they take, between contiguous arrays."""
+    return plan.nbytes > _ROWS * plan.row or plan.nbytes >= _LARGE
 
 
 @lru_cache(maxsize=4096)

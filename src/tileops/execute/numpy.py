@@ -134,17 +134,18 @@ def _fresh(values: Any, plan: Plan) -> Any:
 
 def _write(values: Any, plan: Plan, out: Any, *, is_fresh: bool) -> None:
     dtype = values.dtype
-    if dtype.hasobject or plan.nbytes == 0 or dtype.itemsize == 0:
-        out.reshape(plan.spread)[...] = values.reshape(plan.split)
-    elif plan.nbytes >= host.SMALL and values.flags.c_contiguous and out.flags.c_contiguous:
-        host.repeat_contiguous(plan, values, out, is_fresh=is_fresh)
-    elif plan.nbytes >= host.LEAST:
-        host.repeat(plan, values, _memory(values), out, _memory(out), is_fresh=is_fresh)
-    else:
-        if dtype.names:
-            # Field by field, padding would stay what the memory held before.
-            values, out = (array.view(f"V{dtype.itemsize}") for array in (values, out))
-        out.reshape(plan.spread)[...] = values.reshape(plan.split)
+    if plan.nbytes >= host.SMALL and dtype.itemsize and not dtype.hasobject:
+        if values.flags.c_contiguous and out.flags.c_contiguous:
+            if host.pays(plan):
+                host.repeat_contiguous(plan, values, out, is_fresh=is_fresh)
+                return
+        elif plan.nbytes >= host.LEAST:
+            host.repeat(plan, values, _memory(values), out, _memory(out), is_fresh=is_fresh)
+            return
+    if dtype.names and dtype.itemsize and not dtype.hasobject:
+        # Field by field, padding would stay what the memory held before.
+        values, out = (array.view(f"V{dtype.itemsize}") for array in (values, out))
+    out.reshape(plan.spread)[...] = values.reshape(plan.split)
 
 
 def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
