@@ -17,7 +17,7 @@ from tileops import _threads
 
 pytestmark = pytest.mark.library("numpy")
 
-SHAPE, REPEATS = (7, 1, 50_021, 3), (3, 4, 1)  # 12 MB of bytes, which two threads share
+SHAPE, REPEATS = (7, 1, 100_021, 3), (3, 4, 1)  # 25 MB of bytes, which three threads share
 
 
 @pytest.fixture

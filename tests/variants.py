@@ -22,8 +22,7 @@ _TINY = {
         "SMALL": 1,
         "SHORT": 2**40,
         "_LARGE": 1,
-        "_PART": 128,
-        "_NEW": 256,
+        "_FAR": 256,
     },
     "tileops.execute.device": {"LEAST": 1},
     "tileops._plan_host": {
@@ -33,6 +32,8 @@ _TINY = {
         "_FEW": 4,
         "_BLOCK": 48,
         "_CHUNK": 96,
+        "_PART": 128,
+        "_SLOWER": 1,
     },
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }

@@ -17,13 +17,13 @@ _PASSES = 16
 _ROWS = 1024
 """The fewest rows that a pass is worth."""
 _WIDE = 256
-"""The bytes of a run from which on copies inside the cache are fast."""
+"""The bytes of a run from which on copies to a near target are fast."""
 _RUN = 16 * 1024
-"""The bytes of a run from which on copies out of the cache are fast; one element up to there."""
+"""The same for a far target; up to there, a run is one element."""
 _BLOCK = 512 * 1024
 """The bytes of a block that stays in a core's cache between two uses."""
 _CHUNK = 8 * 1024 * 1024
-"""The same for new memory, and the cache that the cores share."""
+"""The same for a near target, and the cache that the cores share."""
 _SMALL = 6
 """A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
 _FEW = 4096
@@ -43,21 +43,22 @@ def host_words(nest: Nest, alignment: int) -> Nest:
 
 
 @lru_cache(maxsize=4096)
-def plan_host(nest: Nest, is_fresh: bool) -> Move:
+def plan_host(nest: Nest, is_near: bool) -> Move:
     """Plan a copy for a CPU with caches.
 
-    Fresh memory is in the cache when it is first written, since the kernel has just cleared it:
-    there short runs cost little, and what counts is to go through the pages in their order.
+    A near target is in the cache when it is written: it is small, or it is new, and the kernel
+    has just cleared it. There short runs cost little, and what counts is to go through the pages
+    in their order.
     """
     run = _run(nest)
-    if run >= (_WIDE if is_fresh else _RUN):
-        block = box(nest.sizes, nest.word, _CHUNK if is_fresh else _BLOCK)
+    if run >= (_WIDE if is_near else _RUN):
+        block = box(nest.sizes, nest.word, _CHUNK if is_near else _BLOCK)
         return looped(nest, block, COPY) if _repeats(nest, block) else COPY
-    if nest.nbytes // run < _FEW and (is_fresh or nest.nbytes < _SMALL * _BLOCK):
+    if is_near and nest.nbytes // run < _FEW:
         return COPY
     block = box(nest.sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
     if _repeats(nest, block):
-        return looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
+        return looped(nest, block, Stage(block, plan_host(nest.box(block), True)))
     return _plan_rows(nest) if run < _WIDE else COPY
 
 
@@ -75,7 +76,7 @@ def _plan_rows(nest: Nest) -> Move:
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
         sizes = (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
         block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
-        return looped(nest, block, Stage(block, plan_host(nest.box(block), False)))
+        return looped(nest, block, Stage(block, plan_host(nest.box(block), True)))
     axes = _columns(nest)
     return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes)) if axes else COPY
 
@@ -95,6 +96,17 @@ def _columns(nest: Nest) -> int:
             break
         axes, passes = axes + 1, passes * n
     return axes if axes and nest.sizes[-1 - axes] >= _ROWS else 0
+
+
+def worth(nest: Nest) -> int:
+    """Count the threads that a copy is worth: each has to wake, and that takes time."""
+    return nest.nbytes // (_PART if _run(nest) >= _WIDE else _PART // _SLOWER)
+
+
+_PART = 8 * 1024 * 1024
+"""The bytes for each thread from which on it saves more time than it takes to wake."""
+_SLOWER = 8
+"""How much longer short runs take."""
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import COPY, Move, Nest, contiguous, make_nest
 from tileops._plan import Plan
-from tileops._plan_host import cut, host_words, plan_host
+from tileops._plan_host import cut, host_words, plan_host, worth
 from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.moving import carry_out
 
@@ -26,12 +26,8 @@ _LARGE = 2**20
 _ROWS = 256
 """The rows from which on one for contiguous arrays does."""
 
-_PART = 4 * 2**20
-"""The bytes for each thread from which on it saves more time than it takes to wake."""
-
-_NEW = 32 * 2**20
-"""The bytes of a new result from which on its memory is new, too: glibc serves smaller ones from
-memory that was in use before."""
+_FAR = 32 * 2**20
+"""The bytes of memory in use from which on it is taken to be out of the cache."""
 
 
 class Job(NamedTuple):
@@ -42,10 +38,12 @@ class Job(NamedTuple):
     target: tuple[int, ...]
     dtype: Any
     """The words as NumPy's dtype."""
-    fresh: Move
-    """The steps into memory that nobody has written to yet."""
-    used: Move
-    """The steps into memory in use."""
+    near: Move
+    """The steps into memory in the cache."""
+    far: Move
+    """The steps into other memory."""
+    threads: int
+    """How many it is worth."""
     nest: Nest
 
 
@@ -61,7 +59,7 @@ def make_job(
     """Plan a copy between steps in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     moves = plan_host(nest, True), plan_host(nest, False)
-    return Job(*nest[:3], word_dtype(nest.word), *moves, nest)
+    return Job(*nest[:3], word_dtype(nest.word), *moves, worth(nest), nest)
 
 
 @lru_cache(maxsize=4096)
@@ -77,7 +75,7 @@ def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:
     sizes, dtype = job.sizes, job.dtype
     read = np.ndarray(sizes, dtype, x, 0, job.source)
     written: Any = np.ndarray(sizes, dtype, out, 0, job.target)
-    if plan.nbytes < 2 * _PART and job.used is COPY:
+    if job.threads <= 1 and job.near is COPY and plan.nbytes < _FAR:
         written[...] = read
     else:
         _share(job, read, written, is_fresh, None)
@@ -147,17 +145,15 @@ def _address(array: Any) -> int:
 def _share(job: Job, read: Any, written: Any, is_fresh: bool, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     nest = job.nest
-    is_fresh = is_fresh and nest.nbytes >= _NEW
+    is_near = is_fresh or nest.nbytes < _FAR
 
     def run(part: tuple[Any, ...]) -> None:
         there = written[part]
-        _carry_out(plan_host(nest._replace(sizes=there.shape), is_fresh), there, read[part])
+        _carry_out(plan_host(nest._replace(sizes=there.shape), is_near), there, read[part])
 
-    threads = nest.nbytes // _PART
-    if threads > 1:
-        threads = min(threads, _threads.available(most_threads))
-    if threads <= 1:
-        _carry_out(job.fresh if is_fresh else job.used, written, read)
+    threads = min(job.threads, _threads.available(most_threads)) if job.threads > 1 else 1
+    if threads == 1:
+        _carry_out(job.near if is_near else job.far, written, read)
         return
     axis, step = cut(nest, threads)
     ahead = (slice(None),) * axis
