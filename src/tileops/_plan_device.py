@@ -1,7 +1,7 @@
 """Plans of copies in the memory of a GPU: one kernel, or two, in the widest words that there are.
 
 What decides is that copy kernels take as long for an element of 1 byte as for one of 16. The
-thresholds are read and reckoned, not measured yet: benchmarks/gpu.py measures them.
+thresholds are read and reckoned, not measured yet: benchmarks/gpu measures them.
 """
 
 from functools import lru_cache

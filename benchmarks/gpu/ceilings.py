@@ -1,0 +1,53 @@
+"""The step ``ceilings``: the fastest fills and copies that a card does."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from benchmarks.gpu.environment import nvidia_smi
+from benchmarks.gpu.libraries.base import Library
+from benchmarks.gpu.run import Run, say
+from benchmarks.gpu.timing import Sides, compare, rounded
+
+
+def measure(run: Run) -> None:
+    """Time the fastest fills and copies of the libraries' own."""
+    rows: list[dict[str, Any]] = []
+    run.results["ceilings"] = rows
+    nbytes = max(2**20, int(2**30 * run.scale)) // 16 * 16
+    for library in run.libraries:
+        make = sides_in_place if library.has_out else sides_of_jax
+        with run.attempt(f"ceilings of {library.name}"):
+            for name, call in make(library, nbytes).items():
+                seconds = compare(library, {name: call})[name]
+                rate = rounded(nbytes / seconds / 1e9)
+                moved = rounded(2 * rate) if "copy" in name else rate
+                rows.append({"library": library.name, "name": name, "bytes": nbytes})
+                rows[-1] |= {"seconds": seconds, "written GB/s": rate, "moved GB/s": moved}
+                say(f"  {library.name} {name}: {rate:.0f} GB/s written, {moved:.0f} moved")
+        library.release()
+    run.results["nvidia-smi after ceilings"] = nvidia_smi()
+
+
+def sides_in_place(library: Library, nbytes: int) -> Sides:
+    """Write and copy arrays, three in turn; the copies come first, while the bytes are random."""
+    xp = library.xp
+    buffers = [library.random((nbytes,), "uint8") for _ in range(3)]
+    pairs = itertools.cycle(zip(buffers, buffers[1:] + buffers[:1], strict=True))
+    single = itertools.cycle([b.view(xp.float32) for b in buffers])
+    double = itertools.cycle([b.view(xp.complex128) for b in buffers])
+    return {
+        "copy": lambda: library.assign(*next(pairs)),
+        "fill float32": lambda: library.fill(next(single), 1.25),
+        "fill complex128": lambda: library.fill(next(double), 1.25 - 3.5j),
+        "memset": lambda: library.memset(next(single)),
+    }
+
+
+def sides_of_jax(library: Library, nbytes: int) -> Sides:
+    """Make new arrays, since none can be written into."""
+    x = library.random((nbytes // 4,), "float32")
+    fill = library.jax.jit(lambda value: library.xp.full(nbytes // 4, value))
+    value = library.from_numpy(np.float32(1.25).reshape(()))
+    return {"copy": lambda: library.xp.array(x, copy=True), "fill float32": lambda: fill(value)}

@@ -1,0 +1,166 @@
+"""Checks of streams, graphs and threads, and that the host waits for none of them."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+
+import tileops
+from benchmarks.gpu.assertions import require, require_bytes, require_result
+from benchmarks.gpu.bits import BITS, POISON, as_bytes, random_bits
+from benchmarks.gpu.correctness.checks import Checks, outcome
+from benchmarks.gpu.libraries.base import Library
+from benchmarks.gpu.patterns import PATTERNS, Pattern
+
+SPIN = 50_000_000
+"""Cycles that keep a stream busy: 25 ms and more, so longer than any call takes the host."""
+
+
+def check_streams(checks: Checks) -> None:
+    """Work in a stream of its own, when only that one is waited for; and no wait by the host."""
+    library = checks.library
+    if not checks.run.is_gpu:
+        checks.leave_out("a CPU has no streams")
+        return
+    for pattern in PATTERNS:
+        sized = pattern.sized(2**22, 16)
+        with checks.case(f"stream {sized.shape} x {sized.repeats}"):
+            require_stream(library, sized)
+        with checks.case(f"the host does not wait {sized.shape} x {sized.repeats}"):
+            require_no_wait(library, sized)
+
+
+def require_stream(library: Library, pattern: Pattern) -> None:
+    """Write the input late, in the stream: who reads it in another one reads poison."""
+    bits = random_bits("uint8", 1, pattern.shape)
+    late = library.from_bits(bits, "uint8")
+    x = library.from_bits(np.full(pattern.shape, POISON, np.uint8).view("V1"), "uint8")
+    stream = library.new_stream()
+    library.synchronize()
+    with library.use(stream):
+        library.spin(SPIN)
+        library.assign(x, late)
+        result = tileops.tile(x, pattern.repeats)
+        stream.synchronize()
+        require_bytes(library.bits(result), as_bytes(np.tile(bits, pattern.repeats)))
+
+
+def require_no_wait(library: Library, pattern: Pattern) -> None:
+    """Return from each call while the stream is still busy with what came before."""
+    x = library.random(pattern.shape, "uint8")
+    out = library.tile(x, pattern.repeats)
+    shape = tuple(out.shape)
+    stream = library.new_stream()
+    calls = {
+        "tile": lambda: tileops.tile(x, pattern.repeats),
+        "out=": lambda: tileops.tile(x, pattern.repeats, out=out),
+    }
+    if pattern.is_expand:
+        calls["expand"] = lambda: tileops.expand(x, shape, copy=True)
+    library.synchronize()
+    with library.use(stream):
+        for name, call in calls.items():
+            call()  # compiles, and takes memory from the driver: both wait
+            stream.synchronize()
+            library.spin(SPIN)
+            result = call()
+            is_busy = not library.is_done(stream)
+            stream.synchronize()
+            del result
+            require(is_busy, f"{name} waits for the device")
+
+
+def check_sync_mode(checks: Checks) -> None:
+    """Call for the first time and again while PyTorch makes any synchronisation an error."""
+    if not checks.run.is_gpu:
+        checks.leave_out("a CPU has nothing to wait for")
+        return
+    library = checks.library
+    for itemsize, dtype in BITS.items():
+        for pattern in PATTERNS:
+            shape, repeats = pattern.sized(2**22 // itemsize, 16)
+            x = library.random(shape, dtype)
+            out = library.tile(x, repeats)
+            with checks.case(f"{dtype} {shape} x {repeats}"), synchronisation_forbidden(library):
+                for _ in range(2):
+                    tileops.tile(x, repeats)
+                    tileops.tile(x, repeats, out=out)
+                    if pattern.is_expand:
+                        tileops.expand(x, tuple(out.shape), copy=True)
+    with checks.case("the mode sees a synchronisation"):
+        with synchronisation_forbidden(library):
+            found = outcome(out.cpu)
+        require(found.startswith("RuntimeError"), f"a copy to the host {found}")
+
+
+@contextlib.contextmanager
+def synchronisation_forbidden(library: Library) -> Iterator[None]:
+    """Make PyTorch raise an error where the host would wait for the device."""
+    cuda = library.xp.cuda
+    cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        cuda.set_sync_debug_mode("default")
+
+
+def check_graph(checks: Checks) -> None:
+    """Capture calls in a CUDA graph, and replay it on other values."""
+    if not checks.run.is_gpu:
+        checks.leave_out("a CPU has no graphs")
+        return
+    library, torch = checks.library, checks.library.xp
+    for pattern in PATTERNS:
+        shape, repeats = pattern.sized(2**20, 16)
+        bits = random_bits("uint8", 1, shape, seed=5)
+        with checks.case(f"graph {shape} x {repeats}"):
+            x = library.random(shape, "uint8")
+            side = library.new_stream()
+            with library.use(side):
+                tileops.tile(x, repeats)
+            library.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                result = tileops.tile(x, repeats)
+            x.copy_(library.from_bits(bits, "uint8"))
+            graph.replay()
+            require_result(library, x, result, np.tile(bits, repeats))
+
+
+def check_threads(checks: Checks) -> None:
+    """Two threads that call at once, on the default stream and on streams of their own."""
+    library = checks.library
+    streams = [False, True] if checks.run.is_gpu else [False]
+    for pattern, has_stream in itertools.product((PATTERNS[3], PATTERNS[7], PATTERNS[8]), streams):
+        sized = pattern.sized(checks.elements(1), 16)
+        name = "own streams" if has_stream else "one stream"
+        with checks.case(f"{name} {sized.shape} x {sized.repeats}"):
+            errors: list[BaseException] = []
+            threads = [
+                threading.Thread(target=call_often, args=(library, sized, seed, has_stream, errors))
+                for seed in range(2)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            if errors:
+                raise errors[0]
+
+
+def call_often(
+    library: Library, pattern: Pattern, seed: int, has_stream: bool, errors: list[BaseException]
+) -> None:
+    """Tile different arrays of one thread's own, and keep its first error."""
+    try:
+        stream = library.new_stream() if has_stream else None
+        with library.use(stream) if has_stream else contextlib.nullcontext():
+            for number in range(10):
+                bits = random_bits("uint8", 1, pattern.shape, seed=100 * seed + number)
+                x = library.from_bits(bits, "uint8")
+                result = tileops.tile(x, pattern.repeats)
+                require_result(library, x, result, np.tile(bits, pattern.repeats))
+    except Exception as error:  # noqa: BLE001 (the other thread's report has it)
+        errors.append(error)

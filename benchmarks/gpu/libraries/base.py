@@ -1,0 +1,131 @@
+"""What is needed of a library, and what all of them have in common."""
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.gpu.bits import random_bits
+from benchmarks.gpu.patterns import Shape
+from benchmarks.workloads import numpy_dtype
+
+Call = Callable[[], Any]
+"""A function without arguments that returns its result."""
+
+
+class UnavailableError(Exception):
+    """A library cannot run here, for the reason given."""
+
+
+class Library:
+    """What the benchmark needs of a library on one device."""
+
+    name = ""
+    has_out = True
+    xp: Any
+
+    def dtypes(self) -> dict[str, int]:
+        """Name each dtype, with its bytes."""
+        raise NotImplementedError
+
+    def from_bits(self, bits: np.ndarray, dtype: str) -> Any:
+        """Make an array from raw bytes, one item for each element."""
+        raise NotImplementedError
+
+    def bits(self, x: Any) -> np.ndarray:
+        """Give the raw bytes of an array, in the order of its elements."""
+        raise NotImplementedError
+
+    def from_numpy(self, array: np.ndarray) -> Any:
+        """Copy an array of numbers onto the device."""
+        return self.from_bits(array.view(f"V{array.itemsize}"), array.dtype.name)
+
+    def tile(self, x: Any, repeats: Shape) -> Any:
+        """Tile with the library's own function."""
+        return self.xp.tile(x, repeats)
+
+    def expand(self, x: Any, shape: Shape) -> Any:
+        """Expand with the library's own functions, into memory of its own."""
+        raise NotImplementedError
+
+    def empty(self, shape: Shape, like: Any) -> Any:
+        """Allocate an array of the dtype of another."""
+        raise NotImplementedError
+
+    def is_contiguous(self, x: Any) -> bool:
+        """Whether elements lie in C order without gaps."""
+        return True
+
+    def random(self, shape: Shape, dtype: str) -> Any:
+        """Make an array of random bytes; past 16 MiB they recur."""
+        count, itemsize = math.prod(shape), numpy_dtype(dtype).itemsize
+        length = min(count, 2**24 // itemsize)
+        block = self.from_bits(random_bits(dtype, itemsize, (length,)), dtype)
+        return self.tile(block, (-(-count // length),))[:count].reshape(shape)
+
+    def poison(self, nbytes: int) -> None:
+        """Fill memory that the next result of this size is likely to get."""
+
+    def seconds(self, call: Call, calls: int) -> float:
+        """Time a call: the mean over calls in a row."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+
+    def release(self) -> None:
+        """Give memory that is cached back to the device."""
+
+    def free_bytes(self) -> int:
+        """Count the memory of the device that is left."""
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+    # Of the libraries that can write into arrays:
+
+    def assign(self, target: Any, source: Any) -> None:
+        """Copy in the current stream."""
+        raise NotImplementedError
+
+    def fill(self, target: Any, value: complex) -> None:
+        """Write one value into every element."""
+        raise NotImplementedError
+
+    def memset(self, target: Any) -> None:
+        """Set every byte to zero."""
+        raise NotImplementedError
+
+    # On a GPU, of the same libraries:
+
+    def new_stream(self) -> Any:
+        """Make a stream that the default stream does not wait for."""
+        raise NotImplementedError
+
+    def use(self, stream: Any) -> contextlib.AbstractContextManager[Any]:
+        """Make a stream the current one."""
+        raise NotImplementedError
+
+    def is_done(self, stream: Any) -> bool:
+        """Whether all work of a stream is done."""
+        raise NotImplementedError
+
+    def spin(self, cycles: int) -> None:
+        """Keep the current stream busy for so many cycles of the clock."""
+        raise NotImplementedError
+
+    def most_memory(self, call: Call) -> int:
+        """Count the bytes of the device that a call takes at most, its result included."""
+        raise NotImplementedError
+
+
+def host_seconds(call: Call, calls: int) -> float:
+    """Time with the host's clock: the mean over calls in a row."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        result = call()
+    seconds = time.perf_counter() - start
+    del result
+    return seconds / calls

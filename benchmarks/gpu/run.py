@@ -1,0 +1,86 @@
+"""A run: its options, how long it may still take, and what it has found."""
+
+import argparse
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu.libraries import LIBRARIES
+from benchmarks.gpu.libraries.base import Library, UnavailableError
+
+
+class Run:
+    """The options of a run, its libraries, how long it may still take, and its results."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.device: str = options.device
+        self.scale: float = options.scale or (1.0 if options.device == "cuda" else 1 / 256)
+        self.out = Path(options.out)
+        self.started = time.monotonic()
+        self.end = self.started + 60 * options.minutes
+        self.step_end = self.end
+        self.results: dict[str, Any] = {"left_out": [], "errors": {}, "seconds": {}}
+        self.libraries: list[Library] = []
+        for name in options.libraries:
+            self._open(name)
+
+    def _open(self, name: str) -> None:
+        try:
+            self.libraries.append(LIBRARIES[name](self.device))
+        except UnavailableError as error:
+            self.leave_out(f"{name}: {error}")
+        except Exception as error:  # noqa: BLE001 (a library that is broken must not stop others)
+            self.leave_out(f"{name}: cannot be used here, {describe_error(error)}")
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether arrays lie on a GPU."""
+        return self.device == "cuda"
+
+    def leave_out(self, what: str) -> None:
+        """Say what is not done, and why."""
+        self.results["left_out"].append(what)
+        say(f"  left out: {what}")
+
+    def begin(self, title: str, share: float) -> None:
+        """Start a step, which may take this share of the time that is left."""
+        now = time.monotonic()
+        self.step_end = now + share * max(0.0, self.end - now)
+        say(f"\n== {title} (at {now - self.started:.0f} s)")
+
+    def has_time(self, what: str) -> bool:
+        """Whether the step may go on; say so where it may not."""
+        if time.monotonic() < self.step_end:
+            return True
+        self.leave_out(f"{what}: no time left")
+        return False
+
+    @contextlib.contextmanager
+    def attempt(self, what: str) -> Iterator[None]:
+        """Keep the error of a part that fails, go on after it, and save."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (whatever it is, the rest is worth having)
+            self.results["errors"][what] = describe_error(error)
+            say(f"  FAILED {what}: {describe_error(error)}")
+        self.save()
+
+    def save(self) -> None:
+        """Write all results, over the file of before only when they are complete."""
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        part = self.out.with_name(self.out.name + ".part")
+        part.write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
+        part.replace(self.out)
+
+
+def describe_error(error: BaseException) -> str:
+    """Put an error into one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
+
+
+def say(text: str) -> None:
+    """Print at once, so that a run that is cut off shows how far it came."""
+    print(text, flush=True)
