@@ -56,7 +56,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the steps one after the other; 1 if a result was wrong or a part failed."""
+    """Run the steps one after the other; 1 if a part failed, or any result, or none was checked."""
     options = arguments()
     run = Run(options)
     if not run.libraries:
@@ -71,10 +71,13 @@ def main() -> int:
             step.function(run)
         run.results["seconds"][name] = rounded(time.monotonic() - start)
         run.save()
-    failed = sum(len(r.get("failed", [])) for r in run.results.get("correctness", {}).values())
+    found = run.results.get("correctness", {}).values()
+    failed = sum(len(result.get("failed", [])) for result in found)
+    passed = sum(sum(result.get("passed", {}).values()) for result in found)
     errors = len(run.results["errors"])
-    say(f"\n{failed} wrong results, {errors} errors; all figures are in {run.out}")
-    return 1 if failed or errors else 0
+    say(f"\n{passed} right and {failed} wrong results, {errors} errors; all is in {run.out}")
+    nothing = "correctness" in options.steps and not passed
+    return 1 if failed or errors or nothing else 0
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def nvidia_smi() -> str | None:
     line = [command, f"--query-gpu={asked}", "--format=csv"]
     try:
         done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603 (nothing in it comes from outside)
-    except subprocess.TimeoutExpired:
+    except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None
 

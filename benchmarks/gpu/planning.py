@@ -1,17 +1,25 @@
 """Copies that are planned at every size."""
 
 import contextlib
-import importlib
+import sys
 from collections.abc import Iterator
+
+THRESHOLDS = {
+    "cuda": {"tileops.execute.device": "LEAST"},
+    "cpu": {"tileops.execute.host": "LEAST", "tileops.execute.torch": "_PAGES"},
+}
+"""The bytes from which on copies are planned, where the modules of tileops keep them."""
 
 
 @contextlib.contextmanager
 def always_planned(device: str) -> Iterator[None]:
     """Make tileops plan a copy at every size, as it does by default for large results only."""
-    place = importlib.import_module(f"tileops.execute.{'device' if device == 'cuda' else 'host'}")
-    least = place.LEAST
-    place.LEAST = 1
+    places = {sys.modules.get(name): where for name, where in THRESHOLDS[device].items()}
+    before = {module: getattr(module, where) for module, where in places.items() if module}
     try:
+        for module in before:
+            setattr(module, places[module], 1)
         yield
     finally:
-        place.LEAST = least
+        for module, value in before.items():
+            setattr(module, places[module], value)
