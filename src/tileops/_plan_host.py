@@ -109,23 +109,22 @@ _SLOWER = 8
 """How much longer short runs take."""
 
 
-def cut(nest: Nest, threads: int) -> tuple[int, int]:
-    """Choose an axis, and a step along it, that keep so many threads busy to the end.
+def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
+    """Choose blocks that so many threads can share, each taking the next when it has done one.
 
-    The outermost axis that does it is taken. Where it is repeated, each thread has one part,
-    since each part reads the source anew.
+    The outer loops are cut first. Where the target is far, those over a few repeats are left
+    whole, since each part reads the source anew.
     """
-    best, most = (0, nest.sizes[0]), 0.0
+    block, parts = list(nest.sizes), 1
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
-        step = ceil(n / (threads * (_PARTS if source else 1)))
-        parts = ceil(n / step)
-        busy = n / (ceil(parts / threads) * threads * step)
-        if busy > most + _BUSIER:
-            best, most = (axis, step), busy
-    return best
+        more = ceil(threads * _PARTS / parts)
+        if is_near or source != 0 or n >= _OFTEN * more:
+            block[axis] = ceil(n / more)
+            parts *= ceil(n / block[axis])
+    return tuple(block)
 
 
 _PARTS = 4
 """Parts of a shared copy for each thread, so that none waits long for another."""
-_BUSIER = 0.1
-"""How much busier an inner axis must keep the threads than an outer one."""
+_OFTEN = 8
+"""Repeats in a part with which reading the source anew takes little."""

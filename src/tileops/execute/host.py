@@ -2,6 +2,7 @@
 
 from collections import deque
 from functools import lru_cache
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -155,7 +156,6 @@ def _share(job: Job, read: Any, written: Any, is_fresh: bool, most_threads: int 
     if threads == 1:
         _carry_out(job.near if is_near else job.far, written, read)
         return
-    axis, step = cut(nest, threads)
-    ahead = (slice(None),) * axis
-    parts = [(*ahead, slice(i, i + step)) for i in range(0, nest.sizes[axis], step)]
-    _threads.share(run, parts, threads)
+    loops = zip(nest.sizes, cut(nest, threads, is_near), strict=True)
+    slices = ([slice(i, i + step) for i in range(0, n, step)] for n, step in loops)
+    _threads.share(run, product(*slices), threads)
