@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops.execute import _out
+from tileops.execute import _memory, _out
 
 import reference
 import variants
@@ -297,3 +297,29 @@ def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
     assert tileops.tile(x[::-1], repeats, out=out) is out
     assert out.tobytes() == reference.tiled(bits[::-1], repeats).tobytes()
     assert not room[..., 0].view(f"V{dtype.itemsize}").tobytes().strip(b"\0")
+
+
+def test_a_large_result_begins_where_a_huge_page_does(monkeypatch):
+    x = np.arange(2**21)
+    for huge, expected in ((2**21, 0), (0, None)):
+        monkeypatch.setattr(_memory, "_huge_page", lambda huge=huge: huge)
+        result = tileops.tile(x, 2)
+        assert np.array_equal(result, np.tile(x, 2))
+        assert result.flags.c_contiguous
+        assert result.flags.writeable
+        assert result.flags.aligned
+        if expected is None:
+            assert result.flags.owndata
+        else:
+            assert result.ctypes.data % huge == expected
+            assert result.base.nbytes - result.nbytes <= result.nbytes / 8
+
+
+def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(_memory, "_HUGE_PAGES", tmp_path)
+    found = _memory._huge_page.__wrapped__
+    assert found() == 0
+    (tmp_path / "hpage_pmd_size").write_text("2097152\n")
+    for setting, expected in (("always madvise [never]", 0), ("always [madvise] never", 2**21)):
+        (tmp_path / "enabled").write_text(setting + "\n")
+        assert found() == expected

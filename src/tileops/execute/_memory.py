@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,36 @@ def as_array(memory: Memory, owner: Any = None, *, writable: bool = False) -> An
     Nothing is read here: without reads and writes, the memory can be any device's.
     """
     return np.asarray(_Interface(memory, owner, writable))
+
+
+def empty(shape: tuple[int, ...], dtype: Any, nbytes: int) -> Any:
+    """Allocate an array, on the boundaries of huge pages where they add an eighth at most.
+
+    Elsewhere its first and last bytes lie in small pages, 511 on the whole, which the kernel
+    clears and maps one by one: of 32 MiB that is a third of the time.
+    """
+    page = _huge_page()
+    if page:
+        room = page + -nbytes % page
+        if room <= nbytes // 8:
+            memory = np.empty(nbytes + room, np.uint8)
+            start = -memory.__array_interface__["data"][0] % page
+            return np.ndarray(shape, dtype, memory, start)
+    return np.empty(shape, dtype)
+
+
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
+
+
+@cache
+def _huge_page() -> int:
+    """Give the bytes of the huge pages that the kernel gives on request, 0 for none."""
+    try:
+        if "[never]" in (_HUGE_PAGES / "enabled").read_text():
+            return 0
+        return int((_HUGE_PAGES / "hpage_pmd_size").read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def prefer_huge_pages(address: int, nbytes: int) -> None:

@@ -9,11 +9,15 @@ import numpy as np
 from tileops._plan import Plan
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
-from tileops.execute._memory import Memory
+from tileops.execute._memory import Memory, empty
 from tileops.execute.array_api import Executor
 
 _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
+
+
+_PAGES = 16 * 2**20
+"""The bytes of a result from which on its memory is better had in huge pages alone."""
 
 
 class NumPy(Executor):
@@ -127,7 +131,10 @@ def _fresh(values: Any, plan: Plan) -> Any:
     if plan.nbytes == 0 or values.itemsize == 0:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, values.dtype)
-    result = np.empty(plan.shape, values.dtype)
+    if plan.nbytes < _PAGES or values.dtype.hasobject:
+        result = np.empty(plan.shape, values.dtype)
+    else:
+        result = empty(plan.shape, values.dtype, plan.nbytes)
     _write(values, plan, result, is_fresh=True)
     return result
 
