@@ -98,9 +98,15 @@ def _columns(nest: Nest) -> int:
     return axes if axes and nest.sizes[-1 - axes] >= _ROWS else 0
 
 
-def worth(nest: Nest) -> int:
-    """Count the threads that a copy is worth: each has to wake, and that takes time."""
-    return nest.nbytes // (_PART if _run(nest) >= _WIDE else _PART // _SLOWER)
+def threads_for(nest: Nest, is_near: bool, available: int) -> int:
+    """Choose how many of the available threads share a copy.
+
+    Each has to wake, and that takes time. Wide runs to a far target wait for the memory, which
+    half as many keep busy: logical processors are mostly two to a core.
+    """
+    is_wide = _run(nest) >= _WIDE
+    most = (available + 1) // 2 if is_wide and not is_near else available
+    return max(1, min(most, nest.nbytes // (_PART if is_wide else _PART // _SLOWER)))
 
 
 _PART = 8 * 1024 * 1024

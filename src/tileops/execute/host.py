@@ -11,7 +11,7 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import COPY, Move, Nest, contiguous, make_nest
 from tileops._plan import Plan
-from tileops._plan_host import cut, host_words, plan_host, worth
+from tileops._plan_host import cut, host_words, plan_host, threads_for
 from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.moving import carry_out
 
@@ -43,8 +43,8 @@ class Job(NamedTuple):
     """The steps into memory in the cache."""
     far: Move
     """The steps into other memory."""
-    threads: int
-    """How many it is worth."""
+    is_alone: bool
+    """Whether it is too small for other threads to help."""
     nest: Nest
 
 
@@ -60,7 +60,7 @@ def make_job(
     """Plan a copy between steps in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     moves = plan_host(nest, True), plan_host(nest, False)
-    return Job(*nest[:3], word_dtype(nest.word), *moves, worth(nest), nest)
+    return Job(*nest[:3], word_dtype(nest.word), *moves, threads_for(nest, True, 2) == 1, nest)
 
 
 @lru_cache(maxsize=4096)
@@ -76,7 +76,7 @@ def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:
     sizes, dtype = job.sizes, job.dtype
     read = np.ndarray(sizes, dtype, x, 0, job.source)
     written: Any = np.ndarray(sizes, dtype, out, 0, job.target)
-    if job.threads <= 1 and job.near is COPY and plan.nbytes < _FAR:
+    if job.is_alone and job.near is COPY and plan.nbytes < _FAR:
         written[...] = read
     else:
         _share(job, read, written, is_fresh, None)
@@ -152,7 +152,8 @@ def _share(job: Job, read: Any, written: Any, is_fresh: bool, most_threads: int 
         there = written[part]
         _carry_out(plan_host(nest._replace(sizes=there.shape), is_near), there, read[part])
 
-    threads = min(job.threads, _threads.available(most_threads)) if job.threads > 1 else 1
+    available = 1 if job.is_alone else _threads.available(most_threads)
+    threads = threads_for(nest, is_near, available)
     if threads == 1:
         _carry_out(job.near if is_near else job.far, written, read)
         return
