@@ -38,7 +38,7 @@ _ABOUT_THE_MACHINE = (
 """Of what pyperf collects, the part that tells a reader what the figures stand for."""
 
 PASSES = 3
-"""How often all is measured: a minute in which others slow the machine down spoils but one."""
+"""How often all is measured: minutes in which others slow the machine down spoil some passes."""
 
 _DIGITS = 5
 """Significant digits of a value that are kept: more than any clock can promise here."""
@@ -104,9 +104,18 @@ class Results:
         return list(dict.fromkeys(key.case for key in self.keys(section, group)))
 
     def median(self, section: str, group: str, case: str, side: str) -> float | None:
-        """Give the median of a benchmark, or None where it was not measured."""
+        """Give the median of a benchmark in its calmest pass, or None where it was not measured."""
         benchmark = self._benchmarks.get(Key(section, group, case, side))
-        return None if benchmark is None else float(benchmark.median())
+        if benchmark is None:
+            return None
+        return statistics.median(benchmark.get_runs()[self._calmest(section, group, case)].values)
+
+    def _calmest(self, section: str, group: str, case: str) -> int:
+        """Give the pass in which all sides of a comparison together took the least time."""
+        sides = [self._benchmarks[key] for key in self.keys(section, group) if key.case == case]
+        passes = zip(*(side.get_runs() for side in sides), strict=True)
+        times = [sum(statistics.median(run.values) for run in runs) for runs in passes]
+        return times.index(min(times))
 
     def spread(self, section: str, group: str | None = None) -> float:
         """Give the usual deviation: the median of all deviations from medians, as a fraction."""
