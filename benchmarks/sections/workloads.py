@@ -26,6 +26,7 @@ def measure(recorder: Recorder) -> None:
                 group,
                 workload.name,
                 sides,
+                patience=2 if comparison.has_pauses else 1,
                 has_pauses=comparison.has_pauses,
                 bytes=workload.result_bytes,
             )
