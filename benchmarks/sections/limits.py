@@ -1,5 +1,7 @@
 """What the machine can do: writing and copying memory, in use already or new."""
 
+import mmap
+
 import numpy as np
 import torch
 
@@ -16,9 +18,11 @@ WARM_FILLS = ("fill, NumPy", "fill, PyTorch")
 HOW = {
     "fill, NumPy": "`ndarray.fill` of bytes in use, one thread",
     "fill, PyTorch": f"`Tensor.fill_` of bytes in use, {TORCH_THREADS} threads",
+    "fill of numbers, NumPy": "`ndarray.fill` of float32 in use, one thread",
     "copy, NumPy": "`np.copyto` between arrays in use, one thread",
     "copy, PyTorch": f"`Tensor.copy_` between tensors in use, {TORCH_THREADS} threads",
     "fill of new memory, NumPy": "`np.empty`, then `fill`",
+    "touch of new memory, NumPy": "`np.empty`, then a byte in each 4 KiB: what the system does",
     "fill of new memory, PyTorch": f"`torch.empty`, then `fill_`, {TORCH_THREADS} threads",
 }
 
@@ -27,19 +31,28 @@ def measure(recorder: Recorder) -> None:
     """Fill and copy 64 MiB."""
     buffer = np.ones(SIZE, np.uint8)
     source = np.full(SIZE, 2, np.uint8)
+    numbers = buffer.view(np.float32)
     tensor, other = torch.from_numpy(buffer), torch.from_numpy(source)
     in_use = {
         "fill, NumPy": lambda: buffer.fill(3),
+        "fill of numbers, NumPy": lambda: numbers.fill(3),
         "fill, PyTorch": lambda: tensor.fill_(3),
         "copy, NumPy": lambda: np.copyto(buffer, source),
         "copy, PyTorch": lambda: tensor.copy_(other),
     }
-    new_numpy = {"fill of new memory, NumPy": lambda: np.empty(SIZE, np.uint8).fill(3)}
+    new_numpy = {
+        "fill of new memory, NumPy": lambda: np.empty(SIZE, np.uint8).fill(3),
+        "touch of new memory, NumPy": _touch,
+    }
     new_torch = {
         "fill of new memory, PyTorch": lambda: torch.empty(SIZE, dtype=torch.uint8).fill_(3)
     }
     for sides in (in_use, new_numpy, new_torch):
         recorder.compare(SECTION, GROUP, "64 MiB", sides, has_pauses=True, bytes=SIZE)
+
+
+def _touch() -> None:
+    np.empty(SIZE, np.uint8)[:: mmap.PAGESIZE] = 3
 
 
 def write_limit(results: Results) -> float | None:
