@@ -13,15 +13,15 @@ This page was written by `python -m benchmarks` from the measurements in [cpu.js
 
 GB/s are bytes of the result divided by time, in units of 10⁹. A round times every side of a
 comparison once, in an order that changes, so that what else the machine does falls on all sides
-alike. All is measured in three passes. Each figure is the median over the rounds of one pass: of
-that in which all sides of the comparison together took the least time, because on a shared machine
-some passes are spoiled for minutes. Each result is dropped before the next call is timed; where
-threads of a library spin for a while after a call, a pause comes first. Calls shorter than 0.2 ms
-are timed in an inner loop. glibc is told to take every block above 128 KiB from the system and to
-give it back, so that a result in new memory is new in every round; without that, it would serve
-blocks up to 32 MB from memory that earlier calls have used. Before each comparison 256 MiB are
-touched, so that no side waits for memory that the host of a virtual machine has taken back. Before
-anything is timed, the results of all sides are compared bit for bit.
+alike. Each figure is the median over the calm rounds of three passes: that quarter of all rounds in
+which all sides together took the least time. On a shared machine others spoil the rest, above all
+where a host takes back the pages of a virtual machine and gives them again in milliseconds each;
+the last column of the workloads has the ratio of the medians over all rounds. Each result is
+dropped before the next call is timed; where threads of a library spin for a while after a call, a
+pause comes first. Calls shorter than 0.2 ms are timed in an inner loop. glibc is told to take every
+block above 128 KiB from the system and to give it back, so that a result in new memory is new in
+every round; without that, it would serve blocks up to 32 MB from memory that earlier calls have
+used. Before anything is timed, the results of all sides are compared bit for bit.
 
 A ratio is always another's time divided by the time of tileops: above 1, tileops is faster.
 """

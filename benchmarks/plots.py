@@ -156,7 +156,7 @@ def _bars(ax: Axes, results: Results, panel: Panel) -> None:
         speeds = []
         for case in cases:
             size = float(results.fact(section, group, case, side, "bytes"))
-            speeds.append(size / results.median(section, group, case, side) / 1e9)
+            speeds.append(size / results.calm(section, group, case, side) / 1e9)
         ax.bar(left, speeds, width, label=label, color=colour)
     ax.set_title(panel.title)
     ax.set_xticks(range(len(cases)), cases, rotation=35, ha="right", rotation_mode="anchor")
@@ -180,7 +180,7 @@ def _growth(results: Results, path: Path) -> None:
 def _curves(ax: Axes, results: Results, group: str) -> None:
     cases = results.cases(growth.SECTION, group)
     for side, (colour, style) in LINES.items():
-        times = [results.median(growth.SECTION, group, case, side) * 1e3 for case in cases]
+        times = [results.calm(growth.SECTION, group, case, side) * 1e3 for case in cases]
         ax.plot(
             [int(case) for case in cases],
             times,
@@ -206,7 +206,7 @@ def _curves(ax: Axes, results: Results, group: str) -> None:
 
 def _linear_reference(ax: Axes, results: Results) -> None:
     sizes = [int(case) for case in results.cases(growth.SECTION, "bytes")]
-    last = results.median(growth.SECTION, "bytes", str(sizes[-1]), "tileops, NumPy") * 1e3
+    last = results.calm(growth.SECTION, "bytes", str(sizes[-1]), "tileops, NumPy") * 1e3
     times = [last * size / sizes[-1] for size in sizes]
     ax.plot(sizes, times, ":", color="black", linewidth=1, label="linear", zorder=1)
 

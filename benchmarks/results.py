@@ -40,6 +40,9 @@ _ABOUT_THE_MACHINE = (
 PASSES = 3
 """How often all is measured: minutes in which others slow the machine down spoil some passes."""
 
+CALM = 0.25
+"""The part of the rounds that counts: where the machine is shared, others spoil many."""
+
 _DIGITS = 5
 """Significant digits of a value that are kept: more than any clock can promise here."""
 
@@ -104,18 +107,26 @@ class Results:
         return list(dict.fromkeys(key.case for key in self.keys(section, group)))
 
     def median(self, section: str, group: str, case: str, side: str) -> float | None:
-        """Give the median of a benchmark in its calmest pass, or None where it was not measured."""
+        """Give the median over all rounds of a benchmark, or None where it was not measured."""
         benchmark = self._benchmarks.get(Key(section, group, case, side))
-        if benchmark is None:
-            return None
-        return statistics.median(benchmark.get_runs()[self._calmest(section, group, case)].values)
+        return None if benchmark is None else float(benchmark.median())
 
-    def _calmest(self, section: str, group: str, case: str) -> int:
-        """Give the pass in which all sides of a comparison together took the least time."""
-        sides = [self._benchmarks[key] for key in self.keys(section, group) if key.case == case]
-        passes = zip(*(side.get_runs() for side in sides), strict=True)
-        times = [sum(statistics.median(run.values) for run in runs) for runs in passes]
-        return times.index(min(times))
+    def calm(self, section: str, group: str, case: str, side: str) -> float | None:
+        """Give the median over the calm rounds, in which all sides together took the least time."""
+        values = self._values(Key(section, group, case, side))
+        if not values:
+            return None
+        keys = (key for key in self.keys(section, group) if key.case == case)
+        # The sides of a comparison, and they alone, have equally many values in each pass.
+        rounds = [0.0] * len(values)
+        for other in filter(lambda found: len(found) == len(values), map(self._values, keys)):
+            rounds = [total + value for total, value in zip(rounds, other, strict=True)]
+        order = sorted(range(len(values)), key=rounds.__getitem__)
+        return statistics.median(values[i] for i in order[: max(1, round(len(order) * CALM))])
+
+    def _values(self, key: Key) -> tuple[float, ...]:
+        benchmark = self._benchmarks.get(key)
+        return () if benchmark is None else benchmark.get_values()
 
     def spread(self, section: str, group: str | None = None) -> float:
         """Give the usual deviation: the median of all deviations from medians, as a fraction."""

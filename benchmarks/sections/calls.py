@@ -113,8 +113,8 @@ def tables(results: Results) -> list[Table]:
         ("call", "native", "native ns", "tileops ns", "ratio"),
     )
     for case in results.cases(SECTION):
-        native = results.median(SECTION, GROUP, case, "native")
-        ours = results.median(SECTION, GROUP, case, "tileops")
+        native = results.calm(SECTION, GROUP, case, "native")
+        ours = results.calm(SECTION, GROUP, case, "tileops")
         name = str(results.fact(SECTION, GROUP, case, "native", "native"))
         times = (number(native * 1e9, 0), number(ours * 1e9, 0), number(ratio(ours, native), 2))
         table.rows.append((case, f"`{name}`", *times))

@@ -121,6 +121,6 @@ def _table(results: Results, group: str) -> Table:
     title, quantity, text = GROUPS[group]
     table = Table(title, text, (quantity, *SIDES.values()))
     for case in results.cases(SECTION, group):
-        times = (results.median(SECTION, group, case, side) for side in SIDES)
+        times = (results.calm(SECTION, group, case, side) for side in SIDES)
         table.rows.append((f"{int(case):,}", *(number(seconds * 1e3, 2) for seconds in times)))
     return table

@@ -57,7 +57,7 @@ def _touch() -> None:
 
 def write_limit(results: Results) -> float | None:
     """Give the fastest fill of memory in use, in GB/s."""
-    times = [results.median(SECTION, GROUP, "64 MiB", side) for side in WARM_FILLS]
+    times = [results.calm(SECTION, GROUP, "64 MiB", side) for side in WARM_FILLS]
     return max((SIZE / seconds / 1e9 for seconds in times if seconds is not None), default=None)
 
 
@@ -71,7 +71,7 @@ def tables(results: Results) -> list[Table]:
         ("what", "how", "ms", "GB/s"),
     )
     for side, how in HOW.items():
-        seconds = results.median(SECTION, GROUP, "64 MiB", side)
+        seconds = results.calm(SECTION, GROUP, "64 MiB", side)
         if seconds is not None:
             speed = gigabytes_per_second(SIZE, seconds)
             table.rows.append((side, how, number(seconds * 1e3, 2), number(speed)))

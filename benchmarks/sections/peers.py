@@ -116,7 +116,7 @@ def _table(results: Results, group: str) -> Table:
     table = Table(GROUPS[group].title, GROUPS[group].text, ("workload", *sides))
     for case in results.cases(SECTION, group):
         size = float(results.fact(SECTION, group, case, sides[0], "bytes"))
-        times = (results.median(SECTION, group, case, side) for side in sides)
+        times = (results.calm(SECTION, group, case, side) for side in sides)
         speeds = (number(gigabytes_per_second(size, seconds)) for seconds in times)
         table.rows.append((case, *speeds))
     return table
@@ -137,8 +137,8 @@ def _count(results: Results, groups: list[str]) -> Table:
             ours = "tileops, PyTorch" if side.endswith("PyTorch") else GROUPS[group].ours
             ratios = [
                 ratio(
-                    results.median(SECTION, group, case, ours),
-                    results.median(SECTION, group, case, side),
+                    results.calm(SECTION, group, case, ours),
+                    results.calm(SECTION, group, case, side),
                 )
                 for case in results.cases(SECTION, group)
             ]

@@ -60,7 +60,7 @@ def _table(results: Results, group: str) -> Table:
         ("row bytes", "fill GB/s", "tileops GB/s", "of the fill"),
     )
     for case in results.cases(SECTION, group):
-        fill, ours = (results.median(SECTION, group, case, side) for side in ("fill", "tileops"))
+        fill, ours = (results.calm(SECTION, group, case, side) for side in ("fill", "tileops"))
         speeds = (number(gigabytes_per_second(SIZE, seconds)) for seconds in (fill, ours))
         table.rows.append((case, *speeds, number(ratio(ours, fill), 2)))
     return table

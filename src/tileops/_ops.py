@@ -31,7 +31,7 @@ def tile(
         aligned on the right, and the shorter of the two is padded with ones on
         the left, so one integer repeats the last axis.
     copy : bool or None, default True
-        True: the result owns its memory. False: it is a view of `x`. None: a view
+        True: the result has memory of its own. False: it is a view of `x`. None: a view
         where one exists, else a copy. A view exists where each repeated axis has
         size 1, or where the result is empty. In NumPy a view is read-only.
     out : array, optional
@@ -118,7 +118,7 @@ def expand(
         The sizes to broadcast with.
     copy : bool or None, default None
         None: a view where the library has views, else a copy. True: the result
-        owns its memory. False: it is a view of `x`. In NumPy a view is read-only.
+        has memory of its own. False: it is a view of `x`. In NumPy a view is read-only.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares

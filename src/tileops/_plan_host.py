@@ -101,12 +101,13 @@ def _columns(nest: Nest) -> int:
 def threads_for(nest: Nest, is_near: bool, available: int) -> int:
     """Choose how many of the available threads share a copy.
 
-    Each has to wake, and that takes time. Wide runs to a far target wait for the memory, which
+    Each has to wake, and that takes time. Long runs to a far target wait for the memory, which
     half as many keep busy: logical processors are mostly two to a core.
     """
-    is_wide = _run(nest) >= _WIDE
-    most = (available + 1) // 2 if is_wide and not is_near else available
-    return max(1, min(most, nest.nbytes // (_PART if is_wide else _PART // _SLOWER)))
+    run = _run(nest)
+    is_long = run >= _RUN or _repeats(nest, box(nest.sizes, nest.word, _BLOCK))
+    most = (available + 1) // 2 if is_long and not is_near else available
+    return max(1, min(most, nest.nbytes // (_PART if run >= _WIDE else _PART // _SLOWER)))
 
 
 _PART = 8 * 1024 * 1024
