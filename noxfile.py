@@ -15,6 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
 
 PUBLIC = (
+    "src/tileops/_adjoint.py",
     "src/tileops/_ops.py",
     "src/tileops/_threads.py",
     "src/tileops/directml.py",

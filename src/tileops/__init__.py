@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tileops._adjoint import expand_adjoint, tile_adjoint
 from tileops._ops import expand, expand_shape, tile, tile_shape
 from tileops._threads import single_threaded
 from tileops.errors import (
@@ -30,11 +31,13 @@ __all__ = [
     "__version__",
     "directml",
     "expand",
+    "expand_adjoint",
     "expand_shape",
     "onnx",
     "openvino",
     "single_threaded",
     "tile",
+    "tile_adjoint",
     "tile_shape",
 ]
 

@@ -27,6 +27,8 @@ class Plan(NamedTuple):
     """The shape of the view: `split` with the repeats in the places of those ones."""
     shape: tuple[int, ...]
     """The shape of the result."""
+    repeated: tuple[int, ...]
+    """The axes of `spread` in the places of those ones: what an adjoint sums over."""
     merges: bool
     """Whether `shape` joins axes of `spread`, so that the last reshape has to copy."""
     is_view: bool
@@ -80,6 +82,7 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
     repeats = tuple(1 if known(n) and n == 0 else r for n, r in zip(source, repeats, strict=True))
     split: list[int] = []
     spread: list[int] = []
+    repeated: list[int] = []
     merges = False
     for n, r in zip(source, repeats, strict=True):
         # Axes of size 1 that stay so are left out. Then each axis of spread is 2 or
@@ -89,9 +92,11 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
                 split.append(n)
                 spread.append(n)
         elif known(n) and n == 1:
+            repeated.append(len(spread))
             split.append(1)
             spread.append(r)
         else:
+            repeated.append(len(spread))
             split += (1, n)
             spread += (r, n)
             merges = True
@@ -108,6 +113,7 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
         spread=tuple(spread),
         shape=shape,
         merges=merges,
+        repeated=tuple(repeated),
         is_view=is_empty or not merges,
         is_identity=len(source) == rank and all(known(r) and r == 1 for r in repeats),
         nbytes=nbytes,

@@ -185,6 +185,32 @@ def expand_repeats(
     return shape, tuple(repeats)
 
 
+def expanded_repeats(
+    argument: Argument, shape: tuple[int, ...], result: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Expand, known by its result: each axis has the size of the input's, or repeats a 1."""
+    if len(shape) > len(result):
+        raise argument.error(
+            f"{argument.operator}: {argument.name}={show(shape)} has {len(shape)} axes and g has "
+            f"{len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
+        )
+    padded, _ = align(shape, result)
+    repeats = []
+    for axis, (size, found) in enumerate(zip(padded, result, strict=True)):
+        if known(size) and size == 1:
+            repeats.append(found)
+        elif size == found:
+            repeats.append(1)
+        else:
+            raise argument.error(
+                f"{argument.operator}: axis {axis}: {argument.name} asks for {show(size)} and g "
+                f"has size {show(found)} ({argument.name}={show(shape)}, g of shape "
+                f"{show(result)}); expand gives the size of the input, or repeats a 1; pass 1 or "
+                f"{show(found)}"
+            )
+    return padded, tuple(repeats)
+
+
 def no_broadcast(
     argument: Argument, axis: int, size: int, wanted: int, given: tuple[int, ...]
 ) -> Exception:
@@ -226,6 +252,8 @@ EXPAND = Operator(
     Argument("expand", "shape", ShapeError, ShapeTypeError, "1 keeps an axis as it is"),
     expand_repeats,
 )
+TILE_ADJOINT = Operator(TILE.argument._replace(operator="tile_adjoint"), tile_repeats)
+EXPAND_ADJOINT = Operator(EXPAND.argument._replace(operator="expand_adjoint"), expanded_repeats)
 
 
 def result_shape(

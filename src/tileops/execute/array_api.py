@@ -14,6 +14,9 @@ from tileops._plan import MOST_AXES, Plan, cached_plan
 from tileops._rules import Operator
 from tileops.errors import DTypeError, ShapeError
 
+_NARROW = ("float16", "bfloat16", "float8", "float6", "float4")
+"""Dtypes of too few bits to sum in, by the beginning of their names."""
+
 
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it."""
@@ -95,6 +98,20 @@ class Executor:
     @staticmethod
     def _spread(xp: Any, x: Any, plan: Plan) -> Any:
         return xp.broadcast_to(xp.reshape(x, plan.split), plan.spread)
+
+    def sum(self, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+        """Sum an array over what a plan repeats, into a new one of a shape."""
+        xp = array_api_compat.array_namespace(g)
+        if not plan.repeated:
+            return xp.reshape(xp.asarray(g, copy=True), shape)
+        is_narrow = self.dtype(g).startswith(_NARROW)
+        total = xp.sum(
+            xp.reshape(g, plan.spread),
+            axis=plan.repeated,
+            dtype=xp.float32 if is_narrow else g.dtype,
+            keepdims=True,  # some libraries' scalars are no arrays
+        )
+        return xp.reshape(xp.astype(total, g.dtype, copy=False), shape)
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write the result into `out`; an `out` that is refused is left as it was.

@@ -36,6 +36,9 @@ _WORDS = {
 }
 """The dtypes that carry words; CUDA kernels load and store 16 bytes at once as a complex."""
 
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+"""Integers that the library does not add, by those whose sums have the same bits."""
+
 _KINDS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
 
@@ -127,6 +130,18 @@ class Torch(Executor):
         if x.requires_grad and torch.is_grad_enabled() and not x.is_inference():
             return _Repeat.apply(x, plan)
         return _fresh(x, plan)
+
+    def sum(self, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+        """Sum over what a plan repeats; the library adds narrow floats up in wider ones."""
+        if not plan.repeated:
+            return g.clone(memory_format=torch.contiguous_format).reshape(shape)
+        kept = _SIGNED.get(g.dtype)
+        if kept is not None:
+            return self.sum(g.view(kept), plan, shape).view(g.dtype)
+        if g.dtype.is_floating_point and g.itemsize == 1:
+            return self.sum(g.to(torch.float32), plan, shape).to(g.dtype)
+        dtype = None if g.dtype.is_floating_point or g.dtype.is_complex else g.dtype
+        return g.reshape(plan.spread).sum(plan.repeated, dtype=dtype).reshape(shape)
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
@@ -268,11 +283,7 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        plan = ctx.plan
-        axes = [i for i, n in enumerate(plan.split) if n != plan.spread[i]]
-        if not axes:
-            return gradient.clone().reshape(ctx.shape), None
-        return gradient.reshape(plan.spread).sum(axes).reshape(ctx.shape), None
+        return executor.sum(gradient, ctx.plan, ctx.shape), None
 
 
 def _memory(operator: str, x: Any) -> Memory:

@@ -1,0 +1,128 @@
+"""The transposes of tile and expand: each element is the sum of what was made of it."""
+
+from typing import Any
+
+from tileops._counts import read_counts
+from tileops._rules import (
+    EXPAND_ADJOINT,
+    TILE_ADJOINT,
+    Operator,
+    check_counts,
+    shape_argument,
+)
+from tileops.errors import DTypeError, ShapeError
+from tileops.execute import executor_of
+
+_NUMBERS = ("int", "uint", "float", "bfloat", "complex")
+
+
+def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
+    """Sum the repeats of a tile: the transpose of `tile`, and its gradient.
+
+    For every `x` of `shape`, ``sum(tile(x, repeats) * g)`` is
+    ``sum(x * tile_adjoint(g, shape, repeats))``.
+
+    Parameters
+    ----------
+    g : array, shape as `tile` gives it
+        The gradient of a result of `tile`: an array of numbers of any library. Not
+        conjugated: complex numbers are summed as they are.
+    shape : int, sequence of int, or array of int, rank 0 or 1
+        The shape of the input of `tile`.
+    repeats : int, sequence of int, or array of int, rank 0 or 1
+        The repeats of `tile`. What was repeated 0 times has a sum of 0.
+
+    Returns
+    -------
+    array, shape `shape`
+        New, of the library, dtype and device of `g`. Numbers of 16 bits and less are
+        summed in float32 at least; integers wrap around.
+
+    Raises
+    ------
+    RepeatsError
+        If `repeats` is refused by `tile`.
+    ShapeError
+        If `shape` is no shape, or `g` has another shape than the result of `tile`.
+    DTypeError
+        If `g` is no array, or none of numbers.
+
+    See Also
+    --------
+    expand_adjoint : The transpose of `expand`.
+    tile : The operator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.tile_adjoint(np.array([1.0, 2.0, 3.0, 4.0]), 2, 2)
+    array([4., 6.])
+    """
+    return _sum(TILE_ADJOINT, g, shape, repeats)
+
+
+def expand_adjoint(g: Any, shape: Any) -> Any:
+    """Sum an array down to a shape: the transpose of `expand`, and its gradient.
+
+    For every `x` of `shape`, ``sum(expand(x, g.shape) * g)`` is
+    ``sum(x * expand_adjoint(g, shape))``.
+
+    Parameters
+    ----------
+    g : array, shape (m0, m1, ...)
+        The gradient of a result of `expand`: an array of numbers of any library. Not
+        conjugated: complex numbers are summed as they are.
+    shape : int, sequence of int, or array of int, rank 0 or 1
+        The shape of the input of `expand`. Aligned on the right, each size is that of
+        `g` or 1; axes that it lacks are summed and left out.
+
+    Returns
+    -------
+    array, shape `shape`
+        New, of the library, dtype and device of `g`. Numbers of 16 bits and less are
+        summed in float32 at least; integers wrap around.
+
+    Raises
+    ------
+    ShapeError
+        If `shape` is no shape, or does not expand to that of `g`.
+    DTypeError
+        If `g` is no array, or none of numbers.
+
+    See Also
+    --------
+    tile_adjoint : The transpose of `tile`.
+    expand : The operator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tileops
+    >>> tileops.expand_adjoint(np.ones((3, 2, 4)), (2, 1))
+    array([[12.],
+           [12.]])
+    """
+    return _sum(EXPAND_ADJOINT, g, shape, None)
+
+
+def _sum(operator: Operator, g: Any, shape: Any, counts: Any) -> Any:
+    name = operator.name
+    executor = executor_of(name, g)
+    found = executor.shape(name, g)
+    if not executor.dtype(g).startswith(_NUMBERS):
+        raise DTypeError(
+            f"{name}: g has dtype {g.dtype}, which has no sums; pass an array of numbers"
+        )
+    described = shape_argument(name)
+    shape = read_counts(described, shape)
+    check_counts(described, shape)
+    counts = found if counts is None else read_counts(operator.argument, counts)
+    plan = executor.plan(operator, shape, counts, executor.itemsize(g))
+    if plan.shape != found:
+        raise ShapeError(
+            f"{name}: g has shape {found}, and the result for shape={shape} and "
+            f"{operator.argument.name}={counts} has {plan.shape}; they must be equal"
+        )
+    executor.check_rank(name, len(plan.spread))
+    return executor.sum(g, plan, shape)

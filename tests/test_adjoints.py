@@ -1,0 +1,165 @@
+"""The transposes: sums by index arithmetic, apart from the package."""
+
+import ml_dtypes  # noqa: F401 (NumPy knows bfloat16 by it)
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tileops
+
+import reference
+
+DTYPES = (
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+)
+
+SHAPES = (
+    ((), ()),
+    ((), (3,)),
+    ((4,), (1,)),
+    ((4,), (3,)),
+    ((4,), (0,)),
+    ((0,), (3,)),
+    ((2, 3), (2, 2)),
+    ((2, 3), (4, 1, 2)),
+    ((3, 1, 2), (2,)),
+    ((1, 3, 1), (5, 1, 4)),
+    ((2, 1, 3), (0, 2, 1)),
+    ((1, 1), (0, 3)),
+)
+
+
+def summed(values, shape, index):
+    """Add each element of the gradient to the one that it was made of."""
+    result = np.zeros(int(np.prod(shape)), values.dtype)
+    np.add.at(result, index.ravel(), values.ravel())
+    return result.reshape(shape)
+
+
+def origins(shape, operator, counts):
+    """Give the place in the input of each element of the result."""
+    places = np.arange(int(np.prod(shape))).reshape(shape)
+    oracle = reference.tiled if operator is tileops.tile else reference.expanded
+    return oracle(places, counts)
+
+
+def whole(rng, dtype, shape):
+    """Draw small whole numbers, whose sums are exact in every dtype and order."""
+    values = rng.integers(-2, 3, (2, *shape))
+    if not dtype.startswith("complex"):
+        return values[0].astype(dtype)
+    return (values[0] + 1j * values[1]).astype(dtype)
+
+
+def values_of(xp, x, dtype):
+    return np.ascontiguousarray(xp.host(x)).view(dtype).reshape(x.shape)
+
+
+def check(xp, rng, dtype, operator, shape, counts):
+    index = origins(shape, operator, counts)
+    values = whole(rng, dtype, index.shape)
+    g = xp.make(values.view(f"V{values.itemsize}"), dtype)
+    if operator is tileops.tile:
+        result = tileops.tile_adjoint(g, shape, counts)
+    else:
+        result = tileops.expand_adjoint(g, shape)
+    exact = "complex128" if dtype.startswith("complex") else "int64"
+    exact = "float64" if "float" in dtype else exact
+    expected = summed(values.astype(exact), shape, index).astype(dtype)
+    assert xp.is_own(result)
+    assert result.dtype == g.dtype
+    assert tuple(result.shape) == shape
+    assert xp.place(result) == xp.place(g)
+    # A sum may give either zero.
+    assert np.array_equal(values_of(xp, result, dtype), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tiles_are_summed(xp, rng, dtype):
+    if dtype not in xp.dtypes:
+        pytest.skip(f"{xp!r} has no {dtype}")
+    for shape, repeats in SHAPES:
+        check(xp, rng, dtype, tileops.tile, shape, repeats)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_expansions_are_summed(xp, rng, dtype):
+    if dtype not in xp.dtypes:
+        pytest.skip(f"{xp!r} has no {dtype}")
+    for shape, repeats in SHAPES:
+        sizes = [n if r == 1 else 1 for n, r in _aligned(shape, repeats)]
+        source = tuple(sizes[len(sizes) - len(shape) :])
+        target = tuple(n * r for n, r in _aligned(source, repeats))
+        check(xp, rng, dtype, tileops.expand, source, target)
+
+
+def _aligned(shape, repeats):
+    rank = max(len(shape), len(repeats))
+    padded = (1,) * (rank - len(shape)) + shape
+    return zip(padded, (1,) * (rank - len(repeats)) + repeats, strict=True)
+
+
+@pytest.mark.parametrize("dtype, count", [("float16", 10_000), ("bfloat16", 1_000)])
+def test_narrow_floats_are_summed_in_wider_ones(xp, dtype, count):
+    if dtype not in xp.dtypes:
+        pytest.skip(f"{xp!r} has no {dtype}")
+    for shape in ((count,), (count, 3)):
+        ones = np.ones(shape, dtype)
+        g = xp.plain(ones.view("V2"), dtype)
+        result = tileops.expand_adjoint(g, (1, *shape[1:]))
+        assert np.all(values_of(xp, result, dtype) == np.dtype(dtype).type(count))
+
+
+def test_the_adjoint_transposes(xp, rng):
+    """<tile(x), g> = <x, tile_adjoint(g)>, in numbers whose products and sums are exact."""
+
+    @settings(max_examples=50, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+    @given(
+        st.lists(st.integers(0, 4), max_size=3).map(tuple),
+        st.lists(st.integers(0, 3), max_size=4).map(tuple),
+        st.sampled_from(["float32", "float64", "complex64", "complex128"]),
+    )
+    def check_one(shape, repeats, dtype):
+        values = whole(rng, dtype, shape)
+        x = xp.make(values.view(f"V{values.itemsize}"), dtype)
+        y = tileops.tile(x, repeats)
+        weights = whole(rng, dtype, tuple(y.shape))
+        g = xp.make(weights.view(f"V{weights.itemsize}"), dtype)
+        transposed = values_of(xp, tileops.tile_adjoint(g, shape, repeats), dtype)
+        assert np.sum(values_of(xp, y, dtype) * weights) == np.sum(values * transposed)
+
+    check_one()
+
+
+def test_it_is_new_where_nothing_is_summed(xp):
+    g = xp.plain(np.ones((2, 3), np.float32).view("V4"), "float32")
+    for result in (tileops.tile_adjoint(g, (2, 3), 1), tileops.expand_adjoint(g, (2, 3))):
+        assert not xp.shares(result, g)
+        assert values_of(xp, result, "float32").tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda g: tileops.tile_adjoint(g, (2, 2), 2), tileops.ShapeError, r"g has shape \(2, 3\)"),
+        (lambda g: tileops.tile_adjoint(g, (2, 3), -1), tileops.RepeatsError, r"no count may be n"),
+        (lambda g: tileops.tile_adjoint(g, (-1,), 1), tileops.ShapeError, r"no size may be negat"),
+        (lambda g: tileops.tile_adjoint(g, "ab", 1), TypeError, r"^tile_adjoint: input shape"),
+        (lambda g: tileops.tile_adjoint(g, (2, 3), 1.5), TypeError, r"^tile_adjoint: repeats"),
+        (lambda g: tileops.expand_adjoint(g, (2, 2)), ValueError, r"axis 1.*asks for 2.*size 3"),
+        (lambda g: tileops.expand_adjoint(g, (1, 2, 3)), ValueError, r"has 3 axes and g has 2"),
+        (lambda _: tileops.expand_adjoint([1.0], 1), tileops.DTypeError, r"is list, no array"),
+    ],
+)
+def test_errors_say_what_is_wrong(xp, call, error, message):
+    g = xp.plain(np.ones((2, 3), np.float32).view("V4"), "float32")
+    with pytest.raises(error, match=message):
+        call(g)
+
+
+def test_what_has_no_sums_is_refused(xp):
+    g = xp.plain(np.ones(2, bool).view("V1"), "bool")
+    with pytest.raises(tileops.DTypeError, match=r"^tile_adjoint: g has dtype .*bool.* no sums"):
+        tileops.tile_adjoint(g, 1, 2)
