@@ -4,6 +4,7 @@ A library is looked for in ``sys.modules`` only: an array of it cannot exist
 before it was imported, so nothing here imports one that its user did not.
 """
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -15,9 +16,19 @@ import numpy as np
 from tileops.errors import DTypeError
 from tileops.execute.array_api import Executor
 
+
+def _is_numpy(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, np.generic))
+
+
+def _is_torch(x: Any) -> bool:
+    module = sys.modules.get("torch")
+    return module is not None and isinstance(x, module.Tensor)
+
+
 _TESTS: dict[str, Callable[[Any], bool]] = {
-    "numpy": lambda x: isinstance(x, np.ndarray | np.generic),
-    "torch": array_api_compat.is_torch_array,
+    "numpy": _is_numpy,
+    "torch": _is_torch,
     "jax": array_api_compat.is_jax_array,
     "cupy": array_api_compat.is_cupy_array,
     "dask": array_api_compat.is_dask_array,
@@ -56,12 +67,21 @@ def executor_of(operator: str, x: Any) -> Executor:
 def find(x: Any) -> Executor | None:
     """Give the executor of an array's library, or None."""
     executor = _by_type.get(type(x))
-    if executor is None:
+    if executor is None and _is_torch(x):
+        # Under torch.compile this is traced, which an import by its name would end.
+        from tileops.execute import torch  # noqa: PLC0415
+
+        executor = torch.executor
+        if torch.is_compiling():
+            return executor
+    elif executor is None:
         name = next((name for name, test in _TESTS.items() if test(x)), None)
         if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
             name = type(x).__module__.partition(".")[0]
         if name is not None:
-            executor = _by_type[type(x)] = library(name)
+            executor = library(name)
+    if executor is not None:
+        _by_type[type(x)] = executor
     return executor
 
 
@@ -69,3 +89,14 @@ def is_symbolic(count: Any) -> bool:
     """Whether a count is a symbolic integer of a library in use."""
     name = type(count).__module__.partition(".")[0]
     return name in LIBRARIES and library(name).is_symbolic(count)
+
+
+def _register_torch() -> None:
+    """Know tensors from the start: what is learnt after torch.compile has looked, it must redo."""
+    from tileops.execute import torch  # noqa: PLC0415
+
+    _by_type.update(dict.fromkeys(torch.PLAIN, torch.executor))
+
+
+if "torch" in sys.modules:
+    _register_torch()

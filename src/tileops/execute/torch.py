@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import strided
-from torch.compiler import is_compiling
+from torch.compiler import is_compiling as is_compiling  # noqa: PLC0414 (the choice of the library asks, too)
 from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
@@ -45,7 +45,7 @@ _KINDS = {"cpu": host, "cuda": device}
 _PAGES = 4 * 2**20
 """The bytes of a result on the CPU from which on its memory is better had in huge pages."""
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
 
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
@@ -209,7 +209,7 @@ def _repeat(x: Any, plan: Plan) -> Any:
 
 def _is_plain(x: Any) -> bool:
     """Whether a tensor is of no subclass, and holds its values as they are."""
-    return type(x) in _PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized)
+    return type(x) in PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized)
 
 
 def _is_planned(x: Any, plan: Plan) -> bool:

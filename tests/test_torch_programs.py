@@ -1,0 +1,106 @@
+"""Inside of PyTorch programs: compiled, differentiated, exported."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tileops
+
+pytestmark = pytest.mark.library("torch")
+
+
+@pytest.fixture
+def torch():
+    import torch
+
+    return torch
+
+
+@pytest.fixture
+def counter(torch):
+    """Compile without a backend of its own, and count the compilations."""
+    from torch._dynamo.testing import CompileCounter
+
+    torch._dynamo.reset()
+    yield CompileCounter()
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("first, second", [("torch", "tileops"), ("tileops", "torch")])
+def test_the_first_call_of_a_process_may_be_compiled(first, second):
+    code = f"""
+import {first}
+import {second}
+f = torch.compile(lambda x: tileops.tile(x, (2, 3)), fullgraph=True, backend="eager")
+x = torch.arange(6.0).reshape(2, 3)
+assert torch.equal(f(x), x.repeat(2, 3))
+assert torch.equal(f(x[:, :2]), x[:, :2].repeat(2, 3))
+assert torch.equal(tileops.tile(x, 2), x.repeat(1, 2))
+assert torch.equal(f(x), x.repeat(2, 3))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+PROGRAMS = {
+    "tile": lambda x, _: tileops.tile(x, (2, 1, 3)),
+    "tile by a size": lambda x, y: tileops.tile(x, (y.shape[0], 2)),
+    "tile by a size, from a list": lambda x, y: tileops.tile(x, [y.shape[0], y.shape[1]]),
+    "expand to a size": lambda x, y: tileops.expand(x[:1], (y.shape[0], x.shape[1])),
+    "expand, copied": lambda x, y: tileops.expand(x[:, None], (1, y.shape[1], 1), copy=True),
+    "onnx": lambda x, _: tileops.onnx.tile(x, (2, 3)),
+    "openvino": lambda x, _: tileops.openvino.tile(x, (2, 3)),
+    "adjoints": lambda x, _: tileops.expand_adjoint(
+        tileops.tile_adjoint(tileops.tile(x, (2, 3)), tuple(x.shape), (2, 3)), (1, x.shape[1])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_compilation_serves_all_sizes(torch, counter, name):
+    program = PROGRAMS[name]
+    compiled = torch.compile(program, fullgraph=True, dynamic=True, backend=counter)
+    for sizes in ((3, 4, 5, 2), (4, 5, 6, 3), (7, 2, 3, 5)):
+        x, y = torch.randn(sizes[:2]), torch.empty(sizes[2:])
+        expected = program(x, y)  # first, as tileops learns of tensors in their first call
+        assert torch.equal(compiled(x, y), expected)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method")
+def test_inductor_fuses_what_is_repeated(torch):
+    from torch._inductor.utils import run_and_get_code
+
+    x = torch.randn(64, 1, 32)
+    codes = []
+    for tile in (tileops.tile, torch.tile):
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x, tile=tile: torch.relu(tile(x + 1, (1, 8, 2))) * 2)
+        result, (code,) = run_and_get_code(compiled, x)
+        assert torch.equal(result, torch.relu((x + 1).repeat(1, 8, 2)) * 2)
+        codes.append(code)
+    ours, theirs = codes
+    assert "tileops" not in ours
+    assert ours.count("async_compile.cpp") == theirs.count("async_compile.cpp") == 1
+
+
+@pytest.mark.parametrize("nbytes", [2**10, 2**25])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: tileops.tile(x, (4, 1)),
+        lambda x: tileops.tile(x, (2, 3)),
+        lambda x: tileops.expand(x[:, None], (1, 4, 1)),
+        lambda x: tileops.expand(x[:, None], (1, 4, 1), copy=True),
+    ],
+)
+def test_a_backward_keeps_shapes_alone(torch, call, nbytes):
+    saved = []
+    x = torch.ones(4, nbytes // 64, requires_grad=True)
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t)
+    with hooks:
+        result = call(x)
+    assert saved == []
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    assert torch.equal(gradient, torch.full_like(x, result.numel() / x.numel()))
