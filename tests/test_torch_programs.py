@@ -7,7 +7,10 @@ import pytest
 
 import tileops
 
-pytestmark = pytest.mark.library("torch")
+pytestmark = [
+    pytest.mark.library("torch"),
+    pytest.mark.filterwarnings("ignore:`torch.jit.script"),  # its own, in Inductor and torch.func
+]
 
 
 @pytest.fixture
@@ -68,7 +71,6 @@ def test_one_compilation_serves_all_sizes(torch, counter, name):
     assert counter.frame_count == 1
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script_method")
 def test_inductor_fuses_what_is_repeated(torch):
     from torch._inductor.utils import run_and_get_code
 
@@ -104,3 +106,84 @@ def test_a_backward_keeps_shapes_alone(torch, call, nbytes):
     assert saved == []
     (gradient,) = torch.autograd.grad(result.sum(), x)
     assert torch.equal(gradient, torch.full_like(x, result.numel() / x.numel()))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
+def test_adjoints_are_the_gradients_of_the_library(torch, dtype):
+    dtype = getattr(torch, dtype)
+    x = torch.randint(-3, 4, (3, 1, 2)).to(dtype).requires_grad_()
+    for repeats in ((2, 3, 1), (4, 1, 5, 2), (0, 1, 1), (1, 1, 1)):
+        y = torch.tile(x, repeats)
+        g = torch.randint(-3, 4, y.shape).to(dtype)
+        (expected,) = torch.autograd.grad(y, x, g)
+        assert torch.equal(tileops.tile_adjoint(g, x.shape, repeats), expected)
+    g = torch.randint(-3, 4, (5, 3, 4, 2)).to(dtype)
+    (expected,) = torch.autograd.grad(x.expand(5, 3, 4, 2), x, g)
+    assert torch.equal(tileops.expand_adjoint(g, x.shape), expected)
+
+
+def test_adjoints_are_differentiable(torch):
+    g = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
+    for f in (
+        lambda g: tileops.tile_adjoint(g, (2, 2), (2, 3)),
+        lambda g: tileops.expand_adjoint(g, (4, 1)),
+        lambda g: tileops.expand_adjoint(g, (6,)),
+    ):
+        assert torch.autograd.gradcheck(f, g)
+        assert torch.autograd.gradgradcheck(f, g)
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # torch.func.linearize's own
+@pytest.mark.parametrize("nbytes", [2**8, 2**23])
+def test_transforms_of_torch_func(torch, nbytes):
+    x = torch.randint(-3, 4, (4, nbytes // 64)).float()
+    for ours, theirs in (
+        (lambda x: tileops.tile(x, (2, 2)), lambda x: x.repeat(2, 2)),
+        (lambda x: tileops.tile(x, (3, 1, 2)), lambda x: x.repeat(3, 1, 2)),
+        (lambda x: tileops.expand(x, (3, 1, 1), copy=True), lambda x: x.expand(3, *x.shape)),
+    ):
+        both = [
+            [
+                torch.vmap(f)(torch.stack([x, x + 1])),
+                torch.func.jvp(f, (x,), (x + 1,)),
+                torch.func.vjp(f, x)[1](theirs(x))[0],
+                torch.func.linearize(f, x)[1](x - 1),
+            ]
+            for f in (ours, theirs)
+        ]
+        assert str(both[0][1][0].shape) == str(both[1][1][0].shape)
+        for got, expected in zip(*both, strict=True):
+            pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
+            assert all(torch.equal(p, q) for p, q in pairs)
+
+
+def test_jacobians(torch):
+    x = torch.randn(2, 3)
+    for jacobian in (torch.func.jacrev, torch.func.jacfwd):
+        got, expected = (
+            jacobian(f)(x) for f in (lambda x: tileops.tile(x, (2, 2)), lambda x: x.repeat(2, 2))
+        )
+        assert torch.equal(got, expected)
+
+
+def test_functional_call_and_autocast(torch):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(1, 3))
+            self.linear = torch.nn.Linear(6, 2)
+
+        def forward(self, x):
+            return self.linear(tileops.tile(x * self.weight, (1, 2)))
+
+    model, x = Model(), torch.randn(4, 3)
+    weights = {name: torch.randn_like(value) for name, value in model.named_parameters()}
+    got = torch.func.functional_call(model, weights, x)
+    wide = (x * weights["weight"]).repeat(1, 2)
+    expected = torch.nn.functional.linear(wide, weights["linear.weight"], weights["linear.bias"])
+    assert torch.equal(got, expected)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = model(x)
+        assert half.dtype is torch.bfloat16
+        half.float().sum().backward()
+    assert model.weight.grad.dtype is torch.float32

@@ -1,0 +1,116 @@
+"""Inside of JAX programs: every transformation, and gradients by hand."""
+
+import numpy as np
+import pytest
+
+import tileops
+
+pytestmark = pytest.mark.library("jax")
+
+CALLS = {
+    "tile": (lambda x: tileops.tile(x, (2, 3)), lambda jnp, x: jnp.tile(x, (2, 3))),
+    "tile, a new axis": (
+        lambda x: tileops.tile(x, (4, 1, 2)),
+        lambda jnp, x: jnp.tile(x, (4, 1, 2)),
+    ),
+    "tile to nothing": (lambda x: tileops.tile(x, (0, 2)), lambda jnp, x: jnp.tile(x, (0, 2))),
+    "expand": (
+        lambda x: tileops.expand(x[:, None], (5, 1, 4, 1)),
+        lambda jnp, x: jnp.broadcast_to(x[:, None], (5, x.shape[0], 4, x.shape[1])),
+    ),
+}
+
+
+@pytest.fixture
+def jax():
+    import jax
+
+    return jax
+
+
+@pytest.fixture(params=CALLS)
+def calls(request, jax):
+    ours, theirs = CALLS[request.param]
+    return ours, lambda x: theirs(jax.numpy, x)
+
+
+@pytest.fixture
+def x(jax, rng):
+    return jax.numpy.asarray(rng.integers(-3, 4, (3, 2)).astype(np.float32))
+
+
+def equal(a, b):
+    """Compare trees of arrays: dtypes, shapes, bits."""
+    import jax
+
+    leaves = (jax.tree.leaves(tree) for tree in (a, b))
+    return all(
+        p.dtype == q.dtype
+        and p.shape == q.shape
+        and np.asarray(p).tobytes() == np.asarray(q).tobytes()
+        for p, q in zip(*leaves, strict=True)
+    )
+
+
+TRANSFORMATIONS = {
+    "jit": lambda jax, f: jax.jit(f),
+    "grad": lambda jax, f: jax.grad(lambda x: (f(x) ** 2).sum()),
+    "grad of grad": lambda jax, f: jax.grad(
+        lambda x: jax.grad(lambda y: (f(y) ** 3).sum())(x).sum()
+    ),
+    "vmap": lambda jax, f: lambda x: jax.vmap(f)(jax.numpy.stack([x, x + 1])),
+    "vmap, last axis": lambda jax, f: (
+        lambda x: jax.vmap(f, in_axes=-1, out_axes=-1)(jax.numpy.stack([x, x + 1], axis=-1))
+    ),
+    "jvp": lambda jax, f: lambda x: jax.jvp(f, (x,), (x + 1,)),
+    "linearize": lambda jax, f: lambda x: jax.linearize(f, x)[1](x - 1),
+    "vjp": lambda jax, f: lambda x: jax.vjp(f, x)[1](f(x)),
+    "jacfwd": lambda jax, f: jax.jacfwd(f),
+    "jacrev": lambda jax, f: jax.jacrev(f),
+    "hessian": lambda jax, f: jax.hessian(lambda x: (f(x) ** 2).sum()),
+    "checkpoint": lambda jax, f: jax.grad(jax.checkpoint(lambda x: (f(x) ** 2).sum())),
+    "scan": lambda jax, f: lambda x: jax.lax.scan(lambda c, _: (c + 1, f(c)), x, length=3),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_transformations_are_those_of_the_library(jax, calls, x, name):
+    results = [TRANSFORMATIONS[name](jax, f)(x) for f in calls]
+    assert equal(*results)
+    jitted = [jax.jit(TRANSFORMATIONS[name](jax, f))(x) for f in calls]
+    assert equal(*jitted)
+
+
+def test_shapes_are_known_without_values(jax, calls, x):
+    ours, theirs = (jax.eval_shape(f, jax.ShapeDtypeStruct(x.shape, x.dtype)) for f in calls)
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
+def test_donated_arguments(jax, calls, x):
+    ours, theirs = calls
+    expected = theirs(x)
+    assert equal(jax.jit(ours, donate_argnums=0)(x + 0), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
+def test_adjoints_are_the_gradients_of_the_library(jax, rng, dtype):
+    jnp = jax.numpy
+    x = jnp.asarray(rng.integers(-3, 4, (3, 1, 2))).astype(dtype)
+    for repeats in ((2, 3, 1), (4, 1, 5, 2), (0, 1, 1), (1, 1, 1)):
+        y, pull = jax.vjp(lambda x, repeats=repeats: jnp.tile(x, repeats), x)
+        g = jnp.asarray(rng.integers(-3, 4, y.shape)).astype(dtype)
+        assert equal(tileops.tile_adjoint(g, x.shape, repeats) + 0, pull(g)[0] + 0)
+    y, pull = jax.vjp(lambda x: jnp.broadcast_to(x, (5, 3, 4, 2)), x)
+    g = jnp.asarray(rng.integers(-3, 4, y.shape)).astype(dtype)
+    assert equal(tileops.expand_adjoint(g, x.shape) + 0, pull(g)[0] + 0)
+
+
+def test_adjoints_are_transformed_themselves(jax, x):
+    def f(g):
+        return tileops.tile_adjoint(g, (3, 2), (2, 3)) * 2
+
+    g = jax.numpy.tile(x, (2, 3))
+    assert equal(jax.jit(f)(g), f(g))
+    assert equal(jax.grad(lambda g: f(g).sum())(g), jax.numpy.full_like(g, 2))
+    assert equal(jax.vmap(f)(jax.numpy.stack([g, g])), jax.numpy.stack([f(g), f(g)]))
