@@ -323,3 +323,46 @@ def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):
     for setting, expected in (("always madvise [never]", 0), ("always [madvise] never", 2**21)):
         (tmp_path / "enabled").write_text(setting + "\n")
         assert found() == expected
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i2", ">c8", "longdouble", "timedelta64[s]"])
+def test_adjoints_of_other_dtypes(dtype):
+    if dtype.startswith("timedelta"):
+        with pytest.raises(tileops.DTypeError, match="has no sums"):
+            tileops.tile_adjoint(np.ones(4, dtype), 2, 2)
+        return
+    for repeats, expected in ((2, [2, 2]), (1, [1, 1, 1, 1])):
+        result = tileops.tile_adjoint(np.ones(4, dtype), 4 // repeats, repeats)
+        assert result.dtype == np.dtype(dtype)
+        assert result.tolist() == expected
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_adjoints_of_subclasses():
+    masked = np.ma.array([1.0, 2, 3, 4], mask=[0, 1, 0, 0])
+    assert tileops.tile_adjoint(masked, 2, 2).tolist() == [4, 4]
+    assert tileops.tile_adjoint(masked, 4, 1).tolist() == [1, None, 3, 4]
+    matrix = np.matrix([[1.0, 2], [3, 4]])
+    assert tileops.expand_adjoint(matrix, 2).tolist() == [4, 6]
+    assert tileops.tile_adjoint(matrix, (1, 1), (2, 2)).tolist() == [[10]]
+
+
+def test_adjoints_are_contiguous():
+    f = np.asfortranarray(np.ones((6, 4)))
+    for result in (
+        tileops.tile_adjoint(f, (3, 4), (2, 1)),
+        tileops.tile_adjoint(f.T, (4, 6), 1),
+        tileops.expand_adjoint(np.ones((5, 4, 3)).transpose(0, 2, 1), (3, 4)),
+    ):
+        assert result.flags.c_contiguous
+
+
+def test_a_large_masked_result_takes_what_its_values_and_its_mask_take():
+    x = np.ma.array(np.ones(1000), mask=np.zeros(1000, bool))
+    result = tileops.tile(x, 25_000)
+    assert result.mask.shape == result.shape
+    for array in (result.data, result.mask):
+        base = array if array.base is None else array.base
+        while base.base is not None:
+            base = base.base
+        assert base.nbytes <= array.nbytes * 9 / 8

@@ -92,3 +92,15 @@ def test_each_error_is_a_builtin_too():
         assert issubclass(error, ValueError) or issubclass(error, TypeError)
     assert issubclass(tileops.RepeatsTypeError, TypeError)
     assert issubclass(tileops.ShapeTypeError, TypeError)
+
+
+@pytest.mark.parametrize(
+    "torch", ["None", "types.ModuleType('torch')", "types.SimpleNamespace(Tensor=int)"]
+)
+def test_a_torch_that_is_blocked_or_half_imported_disturbs_nobody(torch):
+    code = (
+        f"import sys, types; sys.modules['torch'] = {torch}\n"
+        "import numpy as np, tileops\n"
+        "print(tileops.tile(np.arange(2), 2))\n"
+    )
+    assert run(code) == "[0 1 0 1]\n"

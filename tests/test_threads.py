@@ -163,6 +163,22 @@ def test_a_thread_that_starts_although_its_start_failed_is_waited_for(monkeypatc
     assert sorted(work.done) == list(range(12))
 
 
+def test_waiting_enters_no_python_code_that_an_interrupt_would_leave_halfway():
+    """Such as a Condition's: an interrupt between its lock and the `with` leaves it locked."""
+    entered = []
+    shared = _threads._Shared(lambda _: time.sleep(0.05), range(2))
+    helper = threading.Thread(target=shared.help)
+    helper.start()
+    before = sys.gettrace()
+    sys.settrace(lambda frame, *_: entered.append(frame.f_code.co_name))
+    try:
+        shared.close()
+    finally:
+        sys.settrace(before)
+    helper.join()
+    assert entered == ["close"]
+
+
 def test_copies_while_the_interpreter_ends():
     code = """
 import atexit, os, threading, time

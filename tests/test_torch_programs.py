@@ -122,6 +122,26 @@ def test_adjoints_are_the_gradients_of_the_library(torch, dtype):
     assert torch.equal(tileops.expand_adjoint(g, x.shape), expected)
 
 
+@pytest.mark.parametrize("name", ["uint16", "uint64", "int8", "complex32", "float8_e5m2"])
+def test_adjoints_of_dtypes_that_torch_does_not_add(torch, name):
+    dtype = getattr(torch, name)
+    for repeats, expected in ((2, [2, 2]), (1, [1] * 4), (0, [0] * 4)):
+        g = torch.ones(4 if repeats else 0).to(dtype)
+        shape = 4 // repeats if repeats else 4
+        result = tileops.tile_adjoint(g, shape, repeats)
+        assert result.dtype is dtype
+        assert result.to(torch.complex64).tolist() == expected
+
+
+def test_adjoints_that_torch_has_not(torch):
+    narrow = torch.ones(4, dtype=torch.uint8).view(torch.uint4)
+    for repeats in (1, 2):
+        with pytest.raises(tileops.DTypeError, match="does not add up"):
+            tileops.tile_adjoint(narrow, 4 // repeats, repeats)
+    with pytest.raises(tileops.ShapeError, match=r"70 axes.*64 at most"):
+        tileops.tile_adjoint(torch.ones((0,) * 70), (1,) * 70, (0,) * 70)
+
+
 def test_adjoints_are_differentiable(torch):
     g = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
     for f in (

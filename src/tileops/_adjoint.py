@@ -103,10 +103,11 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     array([[12.],
            [12.]])
     """
-    return _sum(EXPAND_ADJOINT, g, shape, None)
+    return _sum(EXPAND_ADJOINT, g, shape)
 
 
-def _sum(operator: Operator, g: Any, shape: Any, counts: Any) -> Any:
+def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
+    """Sum by an operator's rules; what is expanded has the shape of `g` for its counts."""
     name = operator.name
     executor = executor_of(name, g)
     found = executor.shape(name, g)
@@ -114,15 +115,15 @@ def _sum(operator: Operator, g: Any, shape: Any, counts: Any) -> Any:
         raise DTypeError(
             f"{name}: g has dtype {g.dtype}, which has no sums; pass an array of numbers"
         )
-    described = shape_argument(name)
+    described = shape_argument(name)._replace(name="shape")
     shape = read_counts(described, shape)
     check_counts(described, shape)
-    counts = found if counts is None else read_counts(operator.argument, counts)
-    plan = executor.plan(operator, shape, counts, executor.itemsize(g))
+    read = read_counts(operator.argument, *counts) if counts else found
+    plan = executor.plan(operator, shape, read, executor.itemsize(g))
     if plan.shape != found:
         raise ShapeError(
-            f"{name}: g has shape {found}, and the result for shape={shape} and "
-            f"{operator.argument.name}={counts} has {plan.shape}; they must be equal"
+            f"{name}: g has shape {found}, and what shape={shape} and "
+            f"{operator.argument.name}={read} make has {plan.shape}; they must be equal"
         )
     executor.check_rank(name, len(plan.spread))
-    return executor.sum(g, plan, shape)
+    return executor.sum(name, g, plan, shape)

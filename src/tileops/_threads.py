@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from threading import Condition
+from queue import SimpleQueue
+from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 from warnings import warn
 
@@ -91,8 +92,9 @@ class _Shared(Generic[T]):
 
     def __init__(self, work: Callable[[T], None], items: Iterable[T]) -> None:
         self._work, self._pending = work, deque(items)
-        self._changed = Condition()
-        self._helping, self._is_closed = 0, False
+        # Not a Condition: one is entered by Python code, and an interrupt there leaves it locked.
+        self._lock, self._ended = Lock(), SimpleQueue[None]()
+        self._begun, self._done, self._is_closed = 0, 0, False
         self.error: BaseException | None = None
 
     def take(self) -> None:
@@ -106,18 +108,18 @@ class _Shared(Generic[T]):
 
     def help(self) -> None:
         """Take as a helper; one that begins when all is over does nothing."""
-        with self._changed:
+        with self._lock:
             if self._is_closed:
                 return
-            self._helping += 1
+            self._begun += 1
         try:
             self.take()
         except BaseException as error:  # noqa: BLE001 (it is raised where the caller is)
             self.error = error
         finally:
-            with self._changed:
-                self._helping -= 1
-                self._changed.notify_all()
+            with self._lock:
+                self._done += 1
+            self._ended.put(None)
 
     def close(self) -> None:
         """Leave what is pending, and wait for whoever still works, through interrupts, too."""
@@ -125,10 +127,13 @@ class _Shared(Generic[T]):
         is_over = False
         while not is_over:
             try:
-                with self._changed:
+                with self._lock:
                     self._is_closed = True
-                    self._pending.clear()
-                    is_over = self._changed.wait_for(lambda: not self._helping)
+                self._pending.clear()
+                # Who ends counts itself first: whatever an interrupt loses here was counted.
+                while self._done < self._begun:
+                    self._ended.get()
+                is_over = True
             except KeyboardInterrupt as error:
                 interrupt = error
         if interrupt is not None:

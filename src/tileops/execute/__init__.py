@@ -6,6 +6,7 @@ before it was imported, so nothing here imports one that its user did not.
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -22,8 +23,9 @@ def _is_numpy(x: Any) -> bool:
 
 
 def _is_torch(x: Any) -> bool:
-    module = sys.modules.get("torch")
-    return module is not None and isinstance(x, module.Tensor)
+    # There is no such class while another thread imports the library, or where it is blocked.
+    cls = getattr(sys.modules.get("torch"), "Tensor", None)
+    return cls is not None and isinstance(x, cls)
 
 
 _TESTS: dict[str, Callable[[Any], bool]] = {
@@ -99,4 +101,5 @@ def _register_torch() -> None:
 
 
 if "torch" in sys.modules:
-    _register_torch()
+    with suppress(ImportError, AttributeError):  # it may be blocked, broken, or half imported
+        _register_torch()

@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,13 +35,13 @@ def as_array(memory: Memory, owner: Any = None, *, writable: bool = False) -> An
     return np.asarray(_Interface(memory, owner, writable))
 
 
-def empty(shape: tuple[int, ...], dtype: Any, nbytes: int) -> Any:
+def empty(shape: tuple[int, ...], dtype: Any) -> Any:
     """Allocate an array, on the boundaries of huge pages where they add an eighth at most.
 
     Elsewhere its first and last bytes lie in small pages, 511 on the whole, which the kernel
     clears and maps one by one: of 32 MiB that is a third of the time.
     """
-    page = _huge_page()
+    page, nbytes = _huge_page(), prod(shape) * dtype.itemsize
     if page:
         room = page + -nbytes % page
         if room <= nbytes // 8:

@@ -15,7 +15,13 @@ from tileops._rules import Operator
 from tileops.errors import DTypeError, ShapeError
 
 _NARROW = ("float16", "bfloat16", "float8", "float6", "float4")
-"""Dtypes of too few bits to sum in, by the beginning of their names."""
+
+
+def wide_dtype(name: str) -> str | None:
+    """Name the dtype to sum in where one has too few bits for that."""
+    if name == "complex32":
+        return "complex64"
+    return "float32" if name.startswith(_NARROW) else None
 
 
 class Executor:
@@ -99,17 +105,16 @@ class Executor:
     def _spread(xp: Any, x: Any, plan: Plan) -> Any:
         return xp.broadcast_to(xp.reshape(x, plan.split), plan.spread)
 
-    def sum(self, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum an array over what a plan repeats, into a new one of a shape."""
         xp = array_api_compat.array_namespace(g)
         if not plan.repeated:
             return xp.reshape(xp.asarray(g, copy=True), shape)
-        is_narrow = self.dtype(g).startswith(_NARROW)
+        wide = wide_dtype(self.dtype(g))
         total = xp.sum(
             xp.reshape(g, plan.spread),
             axis=plan.repeated,
-            dtype=xp.float32 if is_narrow else g.dtype,
-            keepdims=True,  # some libraries' scalars are no arrays
+            dtype=getattr(xp, wide) if wide else g.dtype,
         )
         return xp.reshape(xp.astype(total, g.dtype, copy=False), shape)
 

@@ -61,11 +61,14 @@ class Dask(Executor):
         """Repeat; each chunk owns its memory when it is computed."""
         return _repeat(x, plan, "copy")
 
-    def sum(self, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library cannot split an axis of size 0."""
         if 0 in plan.spread:
             return da.zeros(shape, dtype=g.dtype)
-        return super().sum(g, plan, shape)
+        if not g.dtype.isnative:
+            total = self.sum(operator, g.astype(g.dtype.newbyteorder("=")), plan, shape)
+            return total.astype(g.dtype)
+        return super().sum(operator, g, plan, shape)
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""

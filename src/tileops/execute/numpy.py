@@ -10,7 +10,7 @@ from tileops._plan import Plan
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
 from tileops.execute._memory import Memory, empty
-from tileops.execute.array_api import Executor
+from tileops.execute.array_api import Executor, wide_dtype
 
 _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
@@ -105,6 +105,16 @@ class NumPy(Executor):
             _out.check_memory(operator, _memory(x), _memory(out))
         _write(x, plan, out, is_fresh=False)
 
+    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+        """Sum over what a plan repeats; of any byte order, of subclasses and masked arrays, too."""
+        total = np.asarray(g) if isinstance(g, np.matrix) else g
+        if plan.repeated:
+            dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype)
+            dtype = dtype if dtype.isnative else dtype.newbyteorder("=")
+            spread = total.reshape(plan.spread)
+            total = spread.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
+        return total.astype(g.dtype, order="C").reshape(shape)
+
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds NumPy's own integers."""
         return array.dtype.kind in "iu"
@@ -134,7 +144,7 @@ def _fresh(values: Any, plan: Plan) -> Any:
     if plan.nbytes < _PAGES or values.dtype.hasobject:
         result = np.empty(plan.shape, values.dtype)
     else:
-        result = empty(plan.shape, values.dtype, plan.nbytes)
+        result = empty(plan.shape, values.dtype)
     _write(values, plan, result, is_fresh=True)
     return result
 

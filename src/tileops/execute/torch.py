@@ -10,7 +10,7 @@ from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._rules import Operator
-from tileops.errors import DTypeError, OutputError
+from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
 from tileops.execute._memory import Memory, prefer_huge_pages
 from tileops.execute.array_api import Executor
@@ -38,6 +38,20 @@ _WORDS = {
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 """Integers that the library does not add, by those whose sums have the same bits."""
+
+_WIDE = {
+    torch.complex32: torch.complex64,
+    **{
+        value: torch.float32
+        for name, value in vars(torch).items()
+        if name.startswith("float8") and isinstance(value, torch.dtype)
+    },
+}
+"""Dtypes that the library does not add, by those that it does."""
+
+_WITHOUT_SUMS = _AS_BYTES | {getattr(torch, "float4_e2m1fn_x2", None)}
+
+_MOST_SUMMED = 64
 
 _KINDS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
@@ -114,7 +128,7 @@ class Torch(Executor):
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
         if not plan.merges and plan.shape:
-            return x.expand(*plan.shape)  # faster than of a tuple
+            return x.expand(*plan.shape)  # sizes one by one are read faster than a tuple
         if not plan.is_view:
             return None
         return x.reshape(plan.split).expand(plan.spread).reshape(plan.shape)
@@ -131,15 +145,26 @@ class Torch(Executor):
             return _Repeat.apply(x, plan)
         return _fresh(x, plan)
 
-    def sum(self, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-        """Sum over what a plan repeats; the library adds narrow floats up in wider ones."""
+    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+        """Sum over what a plan repeats; the library adds 16-bit floats up in wider ones."""
+        if g.dtype in _WITHOUT_SUMS:
+            raise DTypeError(
+                f"{operator}: g has dtype {g.dtype}, which PyTorch does not add up; pass "
+                f"g.to(torch.int8), or another dtype of whole bytes"
+            )
+        if len(plan.spread) > _MOST_SUMMED:
+            raise ShapeError(
+                f"{operator}: g has {len(plan.spread)} axes, or on the way to the result, and "
+                f"PyTorch adds up over {_MOST_SUMMED} at most; merge axes first"
+            )
         if not plan.repeated:
             return g.clone(memory_format=torch.contiguous_format).reshape(shape)
         kept = _SIGNED.get(g.dtype)
         if kept is not None:
-            return self.sum(g.view(kept), plan, shape).view(g.dtype)
-        if g.dtype.is_floating_point and g.itemsize == 1:
-            return self.sum(g.to(torch.float32), plan, shape).to(g.dtype)
+            return self.sum(operator, g.view(kept), plan, shape).view(g.dtype)
+        wide = _WIDE.get(g.dtype)
+        if wide is not None:
+            return self.sum(operator, g.to(wide), plan, shape).to(g.dtype)
         dtype = None if g.dtype.is_floating_point or g.dtype.is_complex else g.dtype
         return g.reshape(plan.spread).sum(plan.repeated, dtype=dtype).reshape(shape)
 
@@ -242,19 +267,19 @@ def _fresh(x: Any, plan: Plan) -> Any:
     result = torch.empty(plan.shape, dtype=x.dtype, device=x.device)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
-    if not _move(x, plan, result):
+    if not _move(x, plan, result, is_fresh=True):
         result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
 
 
-def _move(x: Any, plan: Plan, out: Any) -> bool:
+def _move(x: Any, plan: Plan, out: Any, *, is_fresh: bool = False) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
     source, target = _memory("", x), _memory("", out)
     if _KINDS[x.device.type] is host:
         if not _is_short(x, plan):
             return False
         threads = torch.get_num_threads()
-        host.repeat(plan, x, source, out, target, is_fresh=False, most_threads=threads)
+        host.repeat(plan, x, source, out, target, is_fresh=is_fresh, most_threads=threads)
         return True
     # From here on only the alignment of the addresses counts, and that of offsets as much.
     source = source._replace(address=source.address | x.storage_offset() * x.itemsize)
@@ -283,7 +308,7 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return executor.sum(gradient, ctx.plan, ctx.shape), None
+        return executor.sum("tile", gradient, ctx.plan, ctx.shape), None
 
 
 def _memory(operator: str, x: Any) -> Memory:
