@@ -123,7 +123,7 @@ _PAGE = 4096
 _APART = 2304
 """Bytes, modulo a page, between a temporary and what it is copied to.
 
-Loads wait for earlier stores to an address of the same last 12 bits.
+Where their addresses agree in the last 12 bits, glibc copies backwards, at half the speed.
 """
 
 
