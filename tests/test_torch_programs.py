@@ -207,3 +207,31 @@ def test_functional_call_and_autocast(torch):
         assert half.dtype is torch.bfloat16
         half.float().sum().backward()
     assert model.weight.grad.dtype is torch.float32
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_an_exported_program_serves_other_sizes(torch, is_strict):
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            return (
+                tileops.tile(x, (2, 1, 3)),
+                tileops.tile(x, (y.shape[0], 1)),
+                tileops.expand(x[:, None], (1, y.shape[0], 1)),
+                tileops.onnx.expand(y[:1], (y.shape[0], 4)),
+            )
+
+    n, m = torch.export.Dim("n", min=2, max=64), torch.export.Dim("m", min=2, max=64)
+    model = Model()
+    exported = torch.export.export(
+        model,
+        (torch.randn(3, 2), torch.randn(5, 4)),
+        dynamic_shapes=({0: n}, {0: m}),
+        strict=is_strict,
+    )
+    for sizes in ((3, 5), (7, 4), (2, 9)):
+        x, y = torch.randn(sizes[0], 2), torch.randn(sizes[1], 4)
+        for got, expected in zip(exported.module()(x, y), model(x, y), strict=True):
+            assert torch.equal(got, expected)
+    with torch._subclasses.FakeTensorMode() as mode:
+        fakes = mode.from_tensor(torch.randn(3, 2)), mode.from_tensor(torch.randn(5, 4))
+        assert [tuple(r.shape) for r in model(*fakes)] == [(2, 3, 6), (15, 2), (3, 5, 2), (5, 4)]
