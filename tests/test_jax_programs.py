@@ -1,5 +1,9 @@
 """Inside of JAX programs: every transformation, and gradients by hand."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -114,3 +118,53 @@ def test_adjoints_are_transformed_themselves(jax, x):
     assert equal(jax.jit(f)(g), f(g))
     assert equal(jax.grad(lambda g: f(g).sum())(g), jax.numpy.full_like(g, 2))
     assert equal(jax.vmap(f)(jax.numpy.stack([g, g])), jax.numpy.stack([f(g), f(g)]))
+
+
+def test_sharded_arrays_stay_sharded():
+    """On 8 devices: what no axis repeats keeps its sharding, inferred, given, and in shard_map."""
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+x = np.arange(192, dtype=np.float32).reshape(16, 12)
+cases = (
+    (lambda a: tileops.tile(a, (5, 1, 1)), np.tile(x, (5, 1, 1)), P(None, "a", "b")),
+    (lambda a: tileops.expand(a, (5, 16, 12)), np.tile(x, (5, 1, 1)), P(None, "a", "b")),
+    (lambda a: tileops.expand(a[:, None], (16, 7, 12)), np.repeat(x[:, None], 7, 1),
+     P("a", None, "b")),
+)
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(kind, kind))
+    there = NamedSharding(mesh, P("a", "b"))
+    a = jax.device_put(x, there)
+    for call, expected, spec in cases:
+        given = jax.jit(call, in_shardings=there, out_shardings=NamedSharding(mesh, spec))
+        for f in (call, jax.jit(call), given):
+            result = f(a)
+            assert np.array_equal(result, expected)
+            assert result.sharding.spec == spec, result.sharding
+            assert all(8 * s.data.size == result.size for s in result.addressable_shards)
+        text = given.lower(a).compile().as_text()
+        assert not any(op in text for op in ("all-gather", "all-to-all", "collective-permute"))
+    local = jax.shard_map(
+        lambda a: tileops.tile(a, (2, 3)), mesh=mesh, in_specs=P("a", "b"), out_specs=P("a", "b")
+    )
+    result = jax.jit(local)(a)
+    assert result.shape == (32, 36)
+    assert all(8 * s.data.size == result.size for s in result.addressable_shards)
+    assert np.array_equal(np.asarray(result)[:8, :18], np.tile(x[:4, :6], (2, 3)))
+mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+there = NamedSharding(mesh, P("a", "b"))
+tiled = jax.jit(lambda a: tileops.tile(a, (3, 2)), out_shardings=there)
+result = tiled(jax.device_put(x, there))
+assert np.array_equal(result, np.tile(x, (3, 2)))
+assert all(8 * s.data.size == result.size for s in result.addressable_shards)
+print("done")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"},
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
