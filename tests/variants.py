@@ -20,7 +20,6 @@ _TINY = {
     "tileops.execute.host": {
         "LEAST": 1,
         "SMALL": 1,
-        "SHORT": 2**40,
         "_LARGE": 1,
         "_FAR": 256,
     },
@@ -47,7 +46,9 @@ def set_thresholds(monkeypatch, name):
             for threshold, value in values.items():
                 monkeypatch.setattr(importlib.import_module(module), threshold, value)
     if name != "measured" and "torch" in sys.modules:
-        monkeypatch.setattr(importlib.import_module("tileops.execute.torch"), "_PAGES", 1)
+        torch = importlib.import_module("tileops.execute.torch")
+        monkeypatch.setattr(torch, "_PAGES", 1)
+        monkeypatch.setattr(torch, "_SHORT", 2**40)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_KINDS", {"cpu": torch.device, "cuda": torch.device})

@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 from warnings import warn
@@ -91,6 +90,9 @@ class _Shared(Generic[T]):
     """Work that threads take from until it is done, or closed."""
 
     def __init__(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+        # Imported late: copies that are shared are long, and few programs make them.
+        from queue import SimpleQueue  # noqa: PLC0415
+
         self._work, self._pending = work, deque(items)
         # Not a Condition: one is entered by Python code, and an interrupt there leaves it locked.
         self._lock, self._ended = Lock(), SimpleQueue[None]()

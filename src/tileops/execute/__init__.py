@@ -69,21 +69,19 @@ def executor_of(operator: str, x: Any) -> Executor:
 def find(x: Any) -> Executor | None:
     """Give the executor of an array's library, or None."""
     executor = _by_type.get(type(x))
-    if executor is None and _is_torch(x):
+    if executor is not None:
+        return executor
+    if _is_torch(x):
         # Under torch.compile this is traced, which an import by its name would end.
         from tileops.execute import torch  # noqa: PLC0415
 
-        executor = torch.executor
         if torch.is_compiling():
-            return executor
-    elif executor is None:
-        name = next((name for name, test in _TESTS.items() if test(x)), None)
-        if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
-            name = type(x).__module__.partition(".")[0]
-        if name is not None:
-            executor = library(name)
-    if executor is not None:
-        _by_type[type(x)] = executor
+            return torch.executor
+    name = next((name for name, test in _TESTS.items() if test(x)), None)
+    if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
+        name = type(x).__module__.partition(".")[0]
+    if name is not None:
+        executor = _by_type[type(x)] = library(name)
     return executor
 
 

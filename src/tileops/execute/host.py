@@ -19,8 +19,6 @@ SMALL = 1024
 """The bytes of a result below which no plan saves the time that it takes."""
 LEAST = 32 * 1024
 """The same for arrays that are not contiguous, and other libraries' memory."""
-SHORT = 32
-"""The bytes of a row below which other libraries' copies are slower than the steps here."""
 
 _LARGE = 2**20
 """The bytes of a result from which on any plan saves the time that it takes."""

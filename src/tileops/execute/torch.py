@@ -59,6 +59,9 @@ _KINDS = {"cpu": host, "cuda": device}
 _PAGES = 4 * 2**20
 """The bytes of a result on the CPU from which on its memory is better had in huge pages."""
 
+_SHORT = 32
+"""The bytes of a row below which the library's own copy on the CPU is slower than a planned one."""
+
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
 
@@ -260,7 +263,7 @@ def _is_planned(x: Any, plan: Plan) -> bool:
 
 def _is_short(x: Any, plan: Plan) -> bool:
     """Whether rows of a few small elements are repeated, where PyTorch's copy on a CPU is slow."""
-    return x.itemsize < plan.row < host.SHORT  # type: ignore[no-any-return]
+    return x.itemsize < plan.row < _SHORT  # type: ignore[no-any-return]
 
 
 def _fresh(x: Any, plan: Plan) -> Any:
