@@ -56,8 +56,14 @@ def work_of(nest, move):
         stages[sizes] = math.prod(sizes) * nest.word
         return np.broadcast_to(other, sizes)
 
+    def pair(target, source, empty):
+        *outer, rows, n = target.shape
+        assign(empty((*outer, 2 * rows)), np.broadcast_to(other, (*outer, 2 * rows)))
+        for i in range(n):
+            assign(target[..., i], source[..., i])
+
     ghosts = (np.broadcast_to(array, nest.sizes) for array in (result, other))
-    carry_out(move, *ghosts, assign, empty)
+    carry_out(move, *ghosts, assign, empty, pair)
     assert sum(written[True]) * nest.word == nest.nbytes, "each byte of the result once"
     sizes = [*written[True], *written[False]]
     return Work(nest.word, len(sizes), sum(sizes) * nest.word / nest.nbytes, sum(stages.values()))
@@ -74,12 +80,15 @@ ON_A_CPU = {
     "grid_h": (1024, 1, 16),
     "grid_w": (8, 1, 1),
     "channels": (8, 1, 13),
-    "images_512": (1536, 4, 56),
-    "images_500": (1500, 4, 48),
-    "images_333": (999, 1, 48),
-    "gray_to_rgb": (1, 291, 291),
+    "images_512": (1536, 4, 84),
+    "images_500": (1500, 4, 72),
+    "images_333": (999, 1, 72),
+    "gray_to_rgb": (1, 388, 388),
     "rows_of_3": (1, 435, 435),
 }
+
+COMPUTED = {"gray_to_rgb": 5 / 3}
+"""Passes where bytes are doubled in a temporary: of three repeats, two are there."""
 
 ON_A_GPU = {
     # bytes of a word in each kernel; none where PyTorch's and CuPy's own are as good
@@ -96,9 +105,13 @@ def test_the_work_of_a_workload_on_a_cpu(workload):
     nest = host_words(nest_of(workload), 16)
     near, far = (work_of(nest, plan_host(nest, is_near)) for is_near in (True, False))
     assert (near.word, near.calls, far.calls) == ON_A_CPU[workload.name]
-    assert near.passes == 1
-    assert near.temporary == 0
-    assert far.passes <= 1.25
+    if workload.name in COMPUTED:
+        assert near == far
+        assert near.passes == COMPUTED[workload.name]
+    else:
+        assert near.passes == 1
+        assert near.temporary == 0
+        assert far.passes <= 1 + 1 / 4 + 1 / 16, "widened, and read before that"
     assert far.temporary <= min(workload.result_bytes / 4, 2**20)
 
 

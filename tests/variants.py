@@ -31,8 +31,8 @@ _TINY = {
         "_FEW": 4,
         "_BLOCK": 48,
         "_CHUNK": 96,
-        "_PART": 128,
-        "_SLOWER": 1,
+        "_WORTH": 8,
+        "_PAIRED": 2,
     },
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }

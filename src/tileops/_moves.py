@@ -28,6 +28,8 @@ class Nest(NamedTuple):
     """The target's steps, in bytes."""
     word: int
     """The bytes of a word."""
+    copies: int = 1
+    """How often a word of the target holds one of the source, which is as many times narrower."""
 
     @property
     def nbytes(self) -> int:
@@ -44,7 +46,7 @@ class Nest(NamedTuple):
 
     def box(self, sizes: tuple[int, ...]) -> "Nest":
         """Restrict the loops to fewer rounds, into a target that is contiguous."""
-        return Nest(sizes, self.source, contiguous(sizes, self.word), self.word)
+        return Nest(sizes, self.source, contiguous(sizes, self.word), self.word, self.copies)
 
 
 def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -66,6 +68,10 @@ class Columns(NamedTuple):
     axes: int
 
 
+class Pairs(NamedTuple):
+    """The repeats of each word in the innermost axis, in words that hold two of them."""
+
+
 class Loop(NamedTuple):
     """The same steps for each slice of an axis."""
 
@@ -81,9 +87,10 @@ class Stage(NamedTuple):
     fill: "Move"
 
 
-Move = Copy | Columns | Loop | Stage
+Move = Copy | Columns | Pairs | Loop | Stage
 
 COPY = Copy()
+PAIRS = Pairs()
 
 
 @lru_cache(maxsize=4096)

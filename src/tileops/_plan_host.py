@@ -2,16 +2,31 @@
 
 Measured with NumPy 2.4 on an AMD EPYC (Zen 5, 1 MiB of L2 a core): a pass costs 0.3 ns for a word
 of up to 8 bytes, 2 ns for an element of any other width, and 4 ns more for each entry into the
-innermost loop.
+innermost loop. Repeats of a word that follow one another cost next to nothing but the entry.
 """
 
 from functools import lru_cache
-from math import ceil
+from math import ceil, prod
 
-from tileops._moves import COPY, WORDS, Columns, Move, Nest, Stage, box, looped, widest_word
+from tileops._moves import (
+    COPY,
+    PAIRS,
+    WORDS,
+    Columns,
+    Move,
+    Nest,
+    Stage,
+    box,
+    looped,
+    widest_word,
+)
 
+_NUMBERS = (2, 4, 8)
+"""The bytes of numbers that are computed: a word times 0x0101 is that word twice."""
 _LOOP = {True: 13, False: 4}
 """From so many words, or other elements, on it pays to enter a loop for them in each row."""
+_LINE = 32
+"""From more bytes on the same: passes over a target in larger steps miss the cache."""
 _PASSES = 16
 """The most passes over a block."""
 _ROWS = 1024
@@ -26,6 +41,8 @@ _CHUNK = 8 * 1024 * 1024
 """The same for a near target, and the cache that the cores share."""
 _SMALL = 6
 """A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
+_PAIRED = 16384
+"""The fewest bytes whose repeats are worth to be written two at once."""
 _FEW = 4096
 """Fewer runs than these take less time than the steps that would make them wider."""
 
@@ -35,11 +52,23 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     """Choose the words of a copy on a CPU; a short run of several is one element."""
     run = nest.sizes[-1]
     if run in WORDS:
-        return nest.in_words(run)
+        return _widened(nest.in_words(run), alignment)
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
     if run > _RUN or (words.sizes[-1] <= 3 and _columns(words)):  # noqa: PLR2004
         return words
     return nest.in_words(run)
+
+
+def _widened(nest: Nest, alignment: int) -> Nest:
+    """Let one wide word hold all repeats of a word, where there is such a word."""
+    *sizes, copies = nest.sizes or (1,)
+    word = copies * nest.word
+    if not sizes or word not in _NUMBERS or nest.source[-1] != 0:
+        return nest
+    source, target = nest.source[:-1], nest.target[:-1]
+    if nest.target[-1] != nest.word or any(n % word for n in (alignment, *target)):
+        return nest
+    return Nest(tuple(sizes), source, target, word, copies)
 
 
 @lru_cache(maxsize=4096)
@@ -51,15 +80,34 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     in their order.
     """
     run = _run(nest)
-    if run >= (_WIDE if is_near else _RUN):
+    if nest.copies == 1 and run >= (_WIDE if is_near else _RUN):
         block = box(nest.sizes, nest.word, _CHUNK if is_near else _BLOCK)
         return looped(nest, block, COPY) if _repeats(nest, block) else COPY
     if is_near and nest.nbytes // run < _FEW:
-        return COPY
+        axes = _columns(nest)
+        return Columns(axes) if axes else COPY
     block = box(nest.sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
     if _repeats(nest, block):
-        return looped(nest, block, Stage(block, plan_host(nest.box(block), True)))
+        return looped(nest, block, Stage(block, _fill(nest.box(block))))
     return _plan_rows(nest) if run < _WIDE else COPY
+
+
+def _fill(nest: Nest) -> Move:
+    """Plan how a block is filled that is near, from a source that may be far.
+
+    Rows that are repeated a few times are read all at once before: one by one, each would be
+    waited for.
+    """
+    rows = tuple(1 if step == 0 else n for n, step in zip(nest.sizes, nest.source, strict=True))
+    few = 1 < prod(nest.sizes) // prod(rows) < _OFTEN
+    return Stage(rows, COPY) if few and _run(nest) >= _WIDE else plan_host(nest, True)
+
+
+def is_repetition(nest: Nest) -> bool:
+    """Whether a library's own repetition of elements writes a new array faster than any steps."""
+    if len(nest.sizes) != 2 or nest.source != (nest.word, 0):  # noqa: PLR2004
+        return False
+    return nest.nbytes < _FEW * _LINE // 2 or not _columns(nest)
 
 
 def _repeats(nest: Nest, block: tuple[int, ...]) -> bool:
@@ -73,12 +121,25 @@ def _plan_rows(nest: Nest) -> Move:
     run = _run(nest)
     axis = len(nest.sizes) - (1 if run == nest.word else 2)
     wider = ceil(_WIDE / run)
+    most = min(_BLOCK, nest.nbytes // _SMALL)
+    block = box(nest.sizes, nest.word, most)
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
-        sizes = (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
-        block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
+        block = box((*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :]), nest.word, most)
         return looped(nest, block, Stage(block, plan_host(nest.box(block), True)))
     axes = _columns(nest)
-    return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes)) if axes else COPY
+    if not axes:
+        return COPY
+    if _is_paired(nest):
+        rows = max(2, block[-2] // 2 * 2)  # The next block begins with a pair.
+        return looped(nest, (*block[:-2], rows, block[-1]), PAIRS)
+    return looped(nest, block, Columns(axes))
+
+
+def _is_paired(nest: Nest) -> bool:
+    """Whether each word and its repeats follow those of the one before, in many rows of bytes."""
+    if nest.word > 1 or nest.sizes[-2] < _PAIRED:
+        return False
+    return nest.source[-2:] == (1, 0) and nest.target[-2:] == (nest.sizes[-1], 1)
 
 
 def _run(nest: Nest) -> int:
@@ -92,7 +153,7 @@ def _columns(nest: Nest) -> int:
     """Count the innermost axes whose indices are better looped over outside of the rows."""
     axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):
-        if n >= _LOOP[nest.word in WORDS] or passes * n > _PASSES:
+        if n >= _LOOP[nest.word in WORDS] or passes * n > _PASSES or n * nest.word > _LINE:
             break
         axes, passes = axes + 1, passes * n
     return axes if axes and nest.sizes[-1 - axes] >= _ROWS else 0
@@ -104,16 +165,27 @@ def threads_for(nest: Nest, is_near: bool, available: int) -> int:
     Each has to wake, and that takes time. Long runs to a far target wait for the memory, which
     half as many keep busy: logical processors are mostly two to a core.
     """
+    is_long = _run(nest) >= _RUN or _repeats(nest, box(nest.sizes, nest.word, _BLOCK))
+    is_waiting = is_long and not is_near and nest.copies == 1
+    most = (available + 1) // 2 if is_waiting else available
+    return max(1, min(most, int(nest.nbytes / _speed(nest) / _WORTH)))
+
+
+def _speed(nest: Nest) -> float:
+    """Estimate the bytes that one thread writes in a ns."""
+    if nest.copies > 1:
+        return _COMPUTED
+    if _columns(nest):
+        return nest.word / 0.3
     run = _run(nest)
-    is_long = run >= _RUN or _repeats(nest, box(nest.sizes, nest.word, _BLOCK))
-    most = (available + 1) // 2 if is_long and not is_near else available
-    return max(1, min(most, nest.nbytes // (_PART if run >= _WIDE else _PART // _SLOWER)))
+    return min(_FASTEST, run / (4 if nest.word in WORDS else 2 + 4 * nest.word / run))
 
 
-_PART = 8 * 1024 * 1024
-"""The bytes for each thread from which on it saves more time than it takes to wake."""
-_SLOWER = 8
-"""How much longer short runs take."""
+_WORTH = 300_000
+"""The ns of work for each thread from which on it saves more time than it takes to wake."""
+_FASTEST = 28
+_COMPUTED = 16
+"""Bytes in a ns that no copy exceeds, and that multiplications reach."""
 
 
 def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
@@ -126,7 +198,7 @@ def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         more = ceil(threads * _PARTS / parts)
         if is_near or source != 0 or n >= _OFTEN * more:
-            block[axis] = ceil(n / more)
+            block[axis] = ceil(n / more / 2) * 2
             parts *= ceil(n / block[axis])
     return tuple(block)
 

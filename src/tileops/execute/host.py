@@ -11,9 +11,9 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import COPY, Move, Nest, contiguous, make_nest
 from tileops._plan import Plan
-from tileops._plan_host import cut, host_words, plan_host, threads_for
+from tileops._plan_host import cut, host_words, is_repetition, plan_host, threads_for
 from tileops.execute._memory import Memory, as_array, word_dtype
-from tileops.execute.moving import carry_out
+from tileops.execute.moving import Empty, carry_out
 
 SMALL = 1024
 """The bytes of a result below which no plan saves the time that it takes."""
@@ -35,14 +35,18 @@ class Job(NamedTuple):
     sizes: tuple[int, ...]
     source: tuple[int, ...]
     target: tuple[int, ...]
-    dtype: Any
-    """The words as NumPy's dtype."""
+    read: Any
+    """The words of the source as NumPy's dtype."""
+    written: Any
+    """Those of the target."""
     near: Move
     """The steps into memory in the cache."""
     far: Move
     """The steps into other memory."""
     is_alone: bool
     """Whether it is too small for other threads to help."""
+    is_repetition: bool
+    """Whether `ndarray.repeat` makes a new array faster than any steps."""
     nest: Nest
 
 
@@ -58,7 +62,9 @@ def make_job(
     """Plan a copy between steps in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     moves = plan_host(nest, True), plan_host(nest, False)
-    return Job(*nest[:3], word_dtype(nest.word), *moves, threads_for(nest, True, 2) == 1, nest)
+    dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
+    is_alone = threads_for(nest, True, 2) == 1
+    return Job(*nest[:3], *dtypes, *moves, is_alone, is_repetition(nest), nest)
 
 
 @lru_cache(maxsize=4096)
@@ -68,16 +74,29 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
     return make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, 16)
 
 
+def repetition(plan: Plan, x: Any) -> Any:
+    """Make the repetition of a contiguous NumPy array by NumPy's own, or None if steps are faster.
+
+    NumPy's writes each word as often as it is repeated, in a loop for words of its size.
+    """
+    job = make_contiguous_job(plan, x.ndim, x.itemsize)
+    if not job.is_repetition:
+        return None
+    words = np.ndarray(job.sizes[:1], job.read, x)
+    return words.repeat(job.sizes[1]).view(x.dtype).reshape(plan.shape)
+
+
 def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:
     """Write the repetition of a NumPy array into another, both in the order of their elements."""
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
-    sizes, dtype = job.sizes, job.dtype
-    read = np.ndarray(sizes, dtype, x, 0, job.source)
-    written: Any = np.ndarray(sizes, dtype, out, 0, job.target)
-    if job.is_alone and job.near is COPY and plan.nbytes < _FAR:
-        written[...] = read
-    else:
+    read = np.ndarray(job.sizes, job.read, x, 0, job.source)
+    written = np.ndarray(job.sizes, job.written, out, 0, job.target)
+    if not job.is_alone or plan.nbytes >= _FAR:
         _share(job, read, written, is_fresh, None)
+    elif job.near is COPY:
+        _assign(written, read)
+    else:
+        _carry_out(job.near, written, read)
 
 
 def repeat(
@@ -93,10 +112,49 @@ def repeat(
     """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`."""
     alignment = (source.address | target.address) % 16 or 16
     job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)
-    word = job.nest.word
-    read = as_array(Memory(source.address, job.sizes, job.source, word), x)
-    written = as_array(Memory(target.address, job.sizes, job.target, word), out, writable=True)
+    words = job.read.itemsize, job.written.itemsize
+    read = as_array(Memory(source.address, job.sizes, job.source, words[0]), x)
+    written = as_array(Memory(target.address, job.sizes, job.target, words[1]), out, writable=True)
     _share(job, read, written, is_fresh, most_threads)
+
+
+def _assign(written: Any, read: Any) -> None:
+    """Copy words, or fill wider ones with them."""
+    if written.itemsize == read.itemsize:
+        written[...] = read
+    else:
+        np.multiply(read, _ONES[read.itemsize, written.itemsize], out=written)
+
+
+def _pair(written: Any, read: Any, empty: Empty) -> None:
+    """Write the repeats of each word, the last axis, in words that hold two of them.
+
+    Of two words that follow each other, the first alone fills the front half of their repeats,
+    the second the rear half; an odd number has both in the middle.
+    """
+    *outer, rows, n = written.shape
+    pairs, half = rows // 2, n // 2
+    words = read[..., : 2 * pairs, 0]
+    dtype = word_dtype(2 * written.itemsize)
+    doubled = empty((*outer, 4 * pairs)).view(dtype)
+    _assign(doubled, words)
+    wide = written[..., : 2 * pairs, :].reshape(*outer, -1).view(dtype).reshape(*outer, pairs, n)
+    for i in range(half):
+        np.copyto(wide[..., i], doubled[..., ::2])
+        np.copyto(wide[..., n - 1 - i], doubled[..., 1::2])
+    if n % 2:
+        np.copyto(wide[..., half], words.view(dtype))
+    if rows % 2:
+        np.copyto(written[..., -1, :], read[..., -1, :])
+
+
+_ONES = {
+    (word, wider): np.array(sum(1 << 8 * i for i in range(0, wider, word)), f"u{wider}")
+    for word in (1, 2, 4)
+    for wider in (2, 4, 8)
+    if word < wider
+}
+"""The number that, times a word, is a wider word full of it, in either order of bytes."""
 
 
 def _carry_out(move: Move, written: Any, read: Any) -> None:
@@ -109,7 +167,7 @@ def _carry_out(move: Move, written: Any, read: Any) -> None:
         return taken[sizes]
 
     try:
-        carry_out(move, written, read, np.copyto, empty)
+        carry_out(move, written, read, _assign, empty, _pair)
     finally:
         _temporaries.extend(array.base for array in taken.values())
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from tileops._moves import Columns, Copy, Loop, Move, Stage
+from tileops._moves import Columns, Copy, Loop, Move, Pairs, Stage
 
 Assign = Callable[[Any, Any], object]
 Empty = Callable[[tuple[int, ...]], Any]
+Pair = Callable[[Any, Any, Empty], object]
 
 
 def no_stage(sizes: tuple[int, ...]) -> Any:
@@ -15,8 +16,18 @@ def no_stage(sizes: tuple[int, ...]) -> Any:
     raise NotImplementedError(f"a stage of {sizes}")
 
 
+def no_pairs(target: Any, source: Any, _: Empty) -> None:
+    """Stand for the pairs of moves that have none."""
+    raise NotImplementedError(f"pairs of {source} in {target}")
+
+
 def carry_out(
-    move: Move, target: Any, source: Any, assign: Assign, empty: Empty = no_stage
+    move: Move,
+    target: Any,
+    source: Any,
+    assign: Assign,
+    empty: Empty = no_stage,
+    pair: Pair = no_pairs,
 ) -> None:
     """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`."""
     match move:
@@ -26,16 +37,18 @@ def carry_out(
             for index in product(*map(range, target.shape[-axes:])):
                 column = (..., *index)
                 assign(target[column], source[column])
+        case Pairs():
+            pair(target, source, empty)
         case Loop(axis, step, body):
             before = (slice(None),) * axis
             for i in range(0, target.shape[axis], step):
                 part = (*before, slice(i, i + step))
-                carry_out(body, target[part], source[part], assign, empty)
+                carry_out(body, target[part], source[part], assign, empty, pair)
         case Stage(sizes, fill):
             # The last block along an axis that is looped over may be smaller.
             part = tuple(map(slice, map(min, sizes, target.shape)))
             block = empty(sizes)[part]
-            carry_out(fill, block, source[part], assign, empty)
+            carry_out(fill, block, source[part], assign, empty, pair)
             _repeat(target, block, assign)
 
 
