@@ -1,10 +1,13 @@
 """Plans of copies: the bytes that they move, and the work that they take."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tileops
 from tileops._plan import cached_plan
 from tileops._rules import TILE
 from tileops.execute import device, host
@@ -115,3 +118,37 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
         assert out.tobytes() == expected.tobytes()
 
     check()
+
+
+@pytest.mark.usefixtures("thresholds")
+@pytest.mark.parametrize("dtype", ["?", "f2", ">u2", "f4", "M8[us]", "S5"])
+@pytest.mark.parametrize("repeats", [2, 3, 4, 5, 6, 8, 9, 16])
+def test_each_element_is_followed_by_its_repeats(dtype, repeats):
+    rng = np.random.default_rng(repeats)
+    dtype = np.dtype(dtype)
+    for rows in (1, 2, 63, 2047, 32769):
+        memory = rng.integers(0, 2 if dtype.kind == "b" else 256, rows * dtype.itemsize, np.uint8)
+        expected = memory.reshape(rows, 1, -1)[np.arange(rows), np.zeros((repeats, 1), int)]
+        expected = expected.swapaxes(0, 1).tobytes()
+        for offset in (0, 1):
+            room = np.zeros(memory.size + offset, np.uint8)
+            room[offset:] = memory
+            x = room[offset:].view(dtype).reshape(rows, 1)
+            result = tileops.tile(x, (1, repeats))
+            assert (result.dtype, result.shape) == (dtype, (rows, repeats))
+            assert result.flags.c_contiguous
+            assert result.flags.writeable
+            assert result.tobytes() == expected
+            filled = np.full(len(expected) + offset + 3, 7, np.uint8)
+            out = filled[offset : len(expected) + offset].view(dtype).reshape(rows, repeats)
+            assert tileops.tile(x, (1, repeats), out=out) is out
+            assert filled.tobytes() == bytes([7] * offset) + expected + bytes([7] * 3)
+
+
+def test_rows_and_their_repeats_in_two_threads_at_once():
+    rng = np.random.default_rng(0)
+    sources = [rng.integers(0, 256, (700_001, 1), np.uint8) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda x: tileops.tile(x, (1, 3)), sources))
+    for x, result in zip(sources, results, strict=True):
+        assert result.tobytes() == x[:, [0, 0, 0]].tobytes()

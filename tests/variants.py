@@ -29,6 +29,7 @@ _TINY = {
         "_WIDE": 12,
         "_RUN": 24,
         "_FEW": 4,
+        "_PASSED": 16,
         "_BLOCK": 48,
         "_CHUNK": 96,
         "_WORTH": 8,
@@ -49,6 +50,8 @@ def set_thresholds(monkeypatch, name):
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_PAGES", 1)
         monkeypatch.setattr(torch, "_SHORT", 2**40)
+        monkeypatch.setattr(torch, "_SINGLE", 1)
+        monkeypatch.setattr(torch, "_BYTES", 1)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_KINDS", {"cpu": torch.device, "cuda": torch.device})

@@ -21,7 +21,7 @@ from tileops._moves import (
     widest_word,
 )
 
-_NUMBERS = (2, 4, 8)
+NUMBERS = (2, 4, 8)
 """The bytes of numbers that are computed: a word times 0x0101 is that word twice."""
 _LOOP = {True: 13, False: 4}
 """From so many words, or other elements, on it pays to enter a loop for them in each row."""
@@ -41,6 +41,10 @@ _CHUNK = 8 * 1024 * 1024
 """The same for a near target, and the cache that the cores share."""
 _SMALL = 6
 """A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
+_SHORTEST = 6
+"""The most bytes of a word's repeats for which passes are faster than a loop in each row."""
+_PASSED = 256 * 1024
+"""The bytes of a result from which on they are."""
 _PAIRED = 16384
 """The fewest bytes whose repeats are worth to be written two at once."""
 _FEW = 4096
@@ -63,7 +67,7 @@ def _widened(nest: Nest, alignment: int) -> Nest:
     """Let one wide word hold all repeats of a word, where there is such a word."""
     *sizes, copies = nest.sizes or (1,)
     word = copies * nest.word
-    if not sizes or word not in _NUMBERS or nest.source[-1] != 0:
+    if not sizes or word not in NUMBERS or nest.source[-1] != 0:
         return nest
     source, target = nest.source[:-1], nest.target[:-1]
     if nest.target[-1] != nest.word or any(n % word for n in (alignment, *target)):
@@ -103,11 +107,21 @@ def _fill(nest: Nest) -> Move:
     return Stage(rows, COPY) if few and _run(nest) >= _WIDE else plan_host(nest, True)
 
 
-def is_repetition(nest: Nest) -> bool:
-    """Whether a library's own repetition of elements writes a new array faster than any steps."""
-    if len(nest.sizes) != 2 or nest.source != (nest.word, 0):  # noqa: PLR2004
-        return False
-    return nest.nbytes < _FEW * _LINE // 2 or not _columns(nest)
+def rows_repeated(nest: Nest) -> tuple[int, int] | None:
+    """Give rows and repeats, if a library's own repetition of rows is the fastest way.
+
+    It writes a row as often as it is repeated, and then the next. Wider words, and passes over
+    all rows, are faster where those are many and short.
+    """
+    row = prod(nest.sizes[2:]) * nest.word
+    if nest.source == (nest.word // nest.copies,) and nest.sizes[0] < _FEW // 2:
+        return nest.sizes[0], nest.copies
+    if nest.copies > 1 or nest.source not in ((row, 0), (row, 0, nest.word)):
+        return None
+    is_short = nest.word <= 4 if row > nest.word else row * nest.sizes[1] <= _SHORTEST  # noqa: PLR2004
+    if is_short and nest.nbytes >= _PASSED and _columns(nest):
+        return None
+    return nest.sizes[0], nest.sizes[1]
 
 
 def _repeats(nest: Nest, block: tuple[int, ...]) -> bool:
@@ -130,8 +144,9 @@ def _plan_rows(nest: Nest) -> Move:
     if not axes:
         return COPY
     if _is_paired(nest):
-        rows = max(2, block[-2] // 2 * 2)  # The next block begins with a pair.
-        return looped(nest, (*block[:-2], rows, block[-1]), PAIRS)
+        # Two thirds are the most that the temporary takes. Each block begins with a pair.
+        *outer, rows, n = box(nest.sizes, nest.word, 2 * most)
+        return looped(nest, (*outer, max(2, rows // 2 * 2), n), PAIRS)
     return looped(nest, block, Columns(axes))
 
 

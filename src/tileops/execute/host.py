@@ -11,7 +11,7 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import COPY, Move, Nest, contiguous, make_nest
 from tileops._plan import Plan
-from tileops._plan_host import cut, host_words, is_repetition, plan_host, threads_for
+from tileops._plan_host import cut, host_words, plan_host, rows_repeated, threads_for
 from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.moving import Empty, carry_out
 
@@ -45,8 +45,8 @@ class Job(NamedTuple):
     """The steps into other memory."""
     is_alone: bool
     """Whether it is too small for other threads to help."""
-    is_repetition: bool
-    """Whether `ndarray.repeat` makes a new array faster than any steps."""
+    rows: tuple[int, int] | None
+    """Rows and their repeats, if `ndarray.repeat` makes a new array as fast as any steps."""
     nest: Nest
 
 
@@ -64,7 +64,7 @@ def make_job(
     moves = plan_host(nest, True), plan_host(nest, False)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
     is_alone = threads_for(nest, True, 2) == 1
-    return Job(*nest[:3], *dtypes, *moves, is_alone, is_repetition(nest), nest)
+    return Job(*nest[:3], *dtypes, *moves, is_alone, rows_repeated(nest), nest)
 
 
 @lru_cache(maxsize=4096)
@@ -75,15 +75,14 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
 
 
 def repetition(plan: Plan, x: Any) -> Any:
-    """Make the repetition of a contiguous NumPy array by NumPy's own, or None if steps are faster.
-
-    NumPy's writes each word as often as it is repeated, in a loop for words of its size.
-    """
-    job = make_contiguous_job(plan, x.ndim, x.itemsize)
-    if not job.is_repetition:
+    """Repeat the rows of a contiguous NumPy array by NumPy's own means, or give None."""
+    if len(plan.repeated) != 1 or plan.repeated[0] == 0:
         return None
-    words = np.ndarray(job.sizes[:1], job.read, x)
-    return words.repeat(job.sizes[1]).view(x.dtype).reshape(plan.shape)
+    job = make_contiguous_job(plan, x.ndim, x.itemsize)
+    if job.rows is None:
+        return None
+    rows, repeats = job.rows
+    return x.reshape(rows, -1).repeat(repeats, 0).reshape(plan.shape)
 
 
 def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:

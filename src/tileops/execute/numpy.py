@@ -16,6 +16,8 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
 
 
+_TINY = 128
+"""The bytes of a result below which there is nothing to choose."""
 _PAGES = 16 * 2**20
 """The bytes of a result from which on its memory is better had in huge pages alone."""
 
@@ -142,7 +144,7 @@ def _fresh(values: Any, plan: Plan) -> Any:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, values.dtype)
     if plan.nbytes < _PAGES or values.dtype.hasobject:
-        if plan.nbytes >= host.SMALL and _goes_by_words(values) and host.pays(plan):
+        if plan.nbytes >= _TINY and _goes_by_words(values):
             result = host.repetition(plan, values)
             if result is not None:
                 return result

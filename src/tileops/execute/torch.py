@@ -9,6 +9,7 @@ from torch.compiler import is_compiling as is_compiling  # noqa: PLC0414 (the ch
 from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
+from tileops._plan_host import NUMBERS
 from tileops._rules import Operator
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
@@ -61,6 +62,13 @@ _PAGES = 4 * 2**20
 
 _SHORT = 32
 """The bytes of a row below which the library's own copy on the CPU is slower than a planned one."""
+
+_SINGLE = 128 * 1024
+"""The bytes of a result from which on it also is with single elements whose repeats a word holds."""
+
+_BYTES = 4 * 2**20
+_FEW = 6
+"""The same for rows of one byte, repeated so often at most."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -262,8 +270,16 @@ def _is_planned(x: Any, plan: Plan) -> bool:
 
 
 def _is_short(x: Any, plan: Plan) -> bool:
-    """Whether rows of a few small elements are repeated, where PyTorch's copy on a CPU is slow."""
-    return x.itemsize < plan.row < _SHORT  # type: ignore[no-any-return]
+    """Whether rows of a few small elements are repeated, where PyTorch's copy on a CPU is slow.
+
+    Of single elements, that is where one number holds all repeats, and among many bytes.
+    """
+    if x.itemsize != plan.row or not plan.repeated:
+        return x.itemsize < plan.row < _SHORT  # type: ignore[no-any-return]
+    row = plan.row * plan.spread[plan.repeated[-1]]
+    if row in NUMBERS:
+        return plan.nbytes >= _SINGLE and x.is_contiguous()
+    return x.itemsize == 1 and row <= _FEW and plan.nbytes >= _BYTES and x.is_contiguous()
 
 
 def _fresh(x: Any, plan: Plan) -> Any:
