@@ -64,11 +64,11 @@ _SHORT = 32
 """The bytes of a row below which the library's own copy on the CPU is slower than a planned one."""
 
 _SINGLE = 128 * 1024
-"""The bytes of a result from which on it also is with single elements whose repeats a word holds."""
+"""The same of a result, where single elements are repeated, and one word holds the repeats."""
 
 _BYTES = 4 * 2**20
 _FEW = 6
-"""The same for rows of one byte, repeated so often at most."""
+"""The same where they are bytes, repeated so often at most."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
