@@ -59,7 +59,7 @@ def tests_strict(session: nox.Session) -> None:
 @nox.session(name="tests-torch")
 def tests_torch(session: nox.Session) -> None:
     """PyTorch on the CPU, and on a CUDA device where there is one."""
-    run_tests(session, "torch", ".[torch,cli,onnx]")
+    run_tests(session, "torch", ".[torch,cli,onnx]", "onnxruntime", "onnxscript")
 
 
 @nox.session(name="tests-jax")

@@ -31,7 +31,10 @@ def test_jit_grad_and_vmap(jax):
 def test_a_call_is_one_primitive(jax, repeats, primitive):
     x = jax.numpy.ones((2, 3))
     jaxpr = jax.make_jaxpr(lambda x: tileops.tile(x, repeats))(x)
-    assert [equation.primitive.name for equation in jaxpr.eqns] == [primitive]
+    expected = [primitive]
+    if primitive == "tile" and not hasattr(jax.lax, "tile"):  # JAX before 0.8
+        expected = ["reshape", "broadcast_in_dim", "reshape"]
+    assert [equation.primitive.name for equation in jaxpr.eqns] == expected
 
 
 @pytest.mark.parametrize("call", [tileops.tile, tileops.expand])

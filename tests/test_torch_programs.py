@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
@@ -235,3 +236,128 @@ def test_an_exported_program_serves_other_sizes(torch, is_strict):
     with torch._subclasses.FakeTensorMode() as mode:
         fakes = mode.from_tensor(torch.randn(3, 2)), mode.from_tensor(torch.randn(5, 4))
         assert [tuple(r.shape) for r in model(*fakes)] == [(2, 3, 6), (15, 2), (3, 5, 2), (5, 4)]
+
+
+def test_subclasses_see_what_is_done_to_them(torch):
+    """By ``__torch_function__``: the class is kept, and no bytes move behind its back."""
+
+    class Meters(torch.Tensor):
+        seen: ClassVar[list] = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.seen.append(getattr(func, "__name__", ""))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    for shape in ((2, 3), (1000, 3000)):
+        plain = torch.randn(shape)
+        x = plain.as_subclass(Meters)
+        for call, expected, operation in (
+            (lambda x: tileops.tile(x, (2, 3)), plain.repeat(2, 3), "repeat"),
+            (
+                lambda x: tileops.expand(x[:, None], (1, 2, 1)),
+                plain[:, None].expand(-1, 2, -1),
+                "expand",
+            ),
+            (
+                lambda x: tileops.expand(x[None], (2, 1, 1), copy=True),
+                plain.repeat(2, 1, 1),
+                "repeat",
+            ),
+        ):
+            Meters.seen.clear()
+            result = call(x)
+            assert type(result) is Meters
+            assert operation in Meters.seen
+            assert torch.equal(result.as_subclass(torch.Tensor), expected)
+        out = torch.empty(2 * shape[0], 3 * shape[1]).as_subclass(Meters)
+        assert tileops.tile(x, (2, 3), out=out) is out
+        assert torch.equal(out.as_subclass(torch.Tensor), plain.repeat(2, 3))
+
+
+@pytest.mark.parametrize(
+    "repeats", [(1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 1, 1), (2, 2, 2, 2), (3, 1, 1, 1, 1)]
+)
+def test_results_lie_in_memory_as_the_librarys_own_do(torch, repeats):
+    """Memory format, sharing, gradients and class: what a user of torch.tile sees."""
+    plain = torch.randn(2, 3, 4, 5)
+    inputs = {
+        "contiguous": plain,
+        "channels last": plain.contiguous(memory_format=torch.channels_last),
+        "transposed": plain.transpose(1, 3),
+        "shared": plain.clone().share_memory_(),
+        "a parameter": torch.nn.Parameter(plain),
+        "expanded": plain[:, :1].expand(2, 3, 4, 5),
+    }
+    for name, x in inputs.items():
+        expected, result = torch.tile(x, repeats), tileops.tile(x, repeats)
+        assert torch.equal(result, expected), name
+        for fact in ("stride", "is_shared", "is_pinned", "is_contiguous", "storage_offset"):
+            assert getattr(result, fact)() == getattr(expected, fact)(), (name, fact)
+        assert (type(result), result.requires_grad, result.is_leaf) == (
+            type(expected),
+            expected.requires_grad,
+            expected.is_leaf,
+        ), name
+
+
+def test_distributed_tensors_on_two_ranks(tmp_path):
+    """Right values, on the placements that the library's own operations give."""
+    code = """
+import sys
+import torch, tileops
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+mesh = init_device_mesh("cpu", (2,))
+calls = (
+    (lambda x: tileops.tile(x, (2, 3)), lambda x: x.repeat(2, 3)),
+    (lambda x: tileops.tile(x, (1, 3)), lambda x: x.repeat(1, 3)),
+    (lambda x: tileops.tile(x, (2, 1, 1)), lambda x: x.repeat(2, 1, 1)),
+    (lambda x: tileops.expand(x[:, None], (1, 5, 1)), lambda x: x[:, None].expand(-1, 5, -1)),
+    (lambda x: tileops.expand(x[None], (5, 1, 1), copy=True), lambda x: x.repeat(5, 1, 1)),
+)
+for shape in ((4, 6), (512, 2048)):
+    full = torch.arange(float(shape[0] * shape[1])).reshape(shape)
+    for placement in (Shard(0), Shard(1), Replicate()):
+        for ours, native in calls:
+            a = distribute_tensor(full.clone(), mesh, [placement]).requires_grad_()
+            b = distribute_tensor(full.clone(), mesh, [placement]).requires_grad_()
+            result, expected = ours(a), native(b)
+            assert type(result) is DTensor
+            assert result.placements == expected.placements
+            assert torch.equal(result.to_local(), expected.to_local())
+            assert torch.equal(result.full_tensor(), ours(full))
+            (result * 2).sum().backward()
+            (expected * 2).sum().backward()
+            assert torch.equal(a.grad.full_tensor(), b.grad.full_tensor())
+x, out = (distribute_tensor(t, mesh, [Shard(0)]) for t in (torch.ones(4, 6), torch.zeros(4, 18)))
+try:
+    tileops.tile(x, (1, 3), out=out)
+except tileops.OutputError as error:
+    assert "DTensor" in str(error)
+    assert not out.full_tensor().any()
+else:
+    raise AssertionError("written")
+dist.destroy_process_group()
+print("done")
+"""
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(rank), str(tmp_path / "store")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for rank in ranks:
+            output, errors = rank.communicate(timeout=120)
+            assert (rank.returncode, output) == (0, "done\n"), errors
+    finally:
+        for rank in ranks:
+            rank.kill()

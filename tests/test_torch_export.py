@@ -1,0 +1,95 @@
+"""PyTorch models exported to ONNX, and what other runtimes make of them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import tileops
+import tileops.onnx.backend
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+
+pytestmark = [
+    pytest.mark.library("torch"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec"),  # of the library's exporter
+]
+
+
+def export(torch, model, *inputs, dynamic):
+    program = torch.onnx.export(
+        model.eval(), inputs, dynamo=True, dynamic_shapes=dynamic, verbose=False
+    )
+    onnx.checker.check_model(program.model_proto, full_check=True)
+    return program.model_proto
+
+
+def test_an_exported_model_has_standard_operators_and_serves_other_sizes():
+    import onnxruntime
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            n, width, _ = x.shape
+            return (
+                tileops.tile(x, (2, 1, 3)),
+                tileops.tile(x, (1, n, 1)),
+                tileops.tile(x, 2),
+                tileops.expand(x[:1], (n, width, 1), copy=True),
+                tileops.expand(y, (n, 5, y.shape[-1])),
+                tileops.onnx.tile(x, (1, 2, 1)),
+                tileops.onnx.expand(x, (3, 1, 1, 1)),
+                tileops.openvino.tile(x, (2, 1)),
+            )
+
+    model, size = Model(), torch.export.Dim.DYNAMIC
+    example = torch.randn(2, 3, 4), torch.randn(5, 3)
+    proto = export(torch, model, *example, dynamic=({0: size, 1: size}, {1: size}))
+    used = {node.op_type for node in proto.graph.node}
+    assert {node.domain for node in proto.graph.node} == {""}
+    assert {"Tile", "Expand"} <= used <= {"Tile", "Expand", "Shape", "Concat", "Identity", "Slice"}
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    names = [value.name for value in session.get_inputs()]
+    for n, m, k in ((2, 3, 3), (5, 2, 4), (7, 6, 1)):
+        inputs = torch.randn(n, m, 4), torch.randn(5, k)
+        results = session.run(None, dict(zip(names, (x.numpy() for x in inputs), strict=True)))
+        for result, value in zip(results, model(*inputs), strict=True):
+            assert result.shape == value.shape
+            assert result.tobytes() == value.contiguous().numpy().tobytes()
+
+
+def test_this_backend_runs_an_exported_model():
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            return (
+                tileops.tile(x, (2, 1, 3)),
+                tileops.tile(x, (1, x.shape[0], 1)),
+                tileops.expand(y, (x.shape[0], 5, y.shape[-1])),
+                tileops.onnx.tile(x, (1, 2, 1)),
+            )
+
+    model, size = Model(), torch.export.Dim.DYNAMIC
+    example = torch.randn(2, 3, 4), torch.randn(5, 3)
+    proto = export(torch, model, *example, dynamic=({0: size, 1: size}, {1: size}))
+    for library in ("numpy", "torch"):
+        prepared = tileops.onnx.backend.for_library(library).prepare(proto)
+        for n, m, k in ((2, 3, 3), (5, 2, 4), (7, 6, 1)):
+            inputs = [torch.randn(n, m, 4), torch.randn(5, k)]
+            expected = model(*inputs)
+            if library == "numpy":
+                inputs = [x.numpy() for x in inputs]
+            for result, value in zip(prepared.run(inputs), expected, strict=True):
+                assert type(result) is type(inputs[0])
+                assert result.shape == value.shape
+                assert np.asarray(result).tobytes() == value.contiguous().numpy().tobytes()
+
+
+def test_the_example_exports_and_compares(capsys):
+    import exported
+
+    exported.main()
+    assert capsys.readouterr().out.splitlines()[-1] == "Add Concat Expand Shape Tile"
