@@ -152,14 +152,54 @@ for kind in (AxisType.Auto, AxisType.Explicit):
     assert result.shape == (32, 36)
     assert all(8 * s.data.size == result.size for s in result.addressable_shards)
     assert np.array_equal(np.asarray(result)[:8, :18], np.tile(x[:4, :6], (2, 3)))
-mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
-there = NamedSharding(mesh, P("a", "b"))
-tiled = jax.jit(lambda a: tileops.tile(a, (3, 2)), out_shardings=there)
-result = tiled(jax.device_put(x, there))
-assert np.array_equal(result, np.tile(x, (3, 2)))
-assert all(8 * s.data.size == result.size for s in result.addressable_shards)
 print("done")
 """
+    run_on_eight_devices(code)
+
+
+def test_sharded_axes_stay_sharded_when_they_are_repeated():
+    """Where the library's own tile replicates or refuses: no device ever holds the whole."""
+    code = """
+import math, re
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+x = np.arange(192 * 160, dtype=np.float32).reshape(192, 160)
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(kind, kind))
+    for dtype in ("float32", "bfloat16"):
+        source = x.astype(dtype)
+        for spec in (P("a", "b"), P("b", None), P(None, ("a", "b"))):
+            shards = math.prod(mesh.shape[name] for part in spec if part
+                               for name in ([part] if isinstance(part, str) else part))
+            there = NamedSharding(mesh, spec)
+            a = jax.device_put(source, there)
+            for repeats in ((3, 2), (1, 2), (2, 1, 3), (40, 1), (1, 1)):
+                after = NamedSharding(mesh, P(*[None] * (len(repeats) - 2), *spec))
+                call = lambda a: tileops.tile(a, repeats)
+                given = jax.jit(call, in_shardings=there, out_shardings=after)
+                expected = np.tile(source, repeats).tobytes()
+                for f in (call, jax.jit(call), given):
+                    result = f(a)
+                    assert np.asarray(result).tobytes() == expected
+                    assert result.sharding.is_equivalent_to(after, result.ndim), result.sharding
+                program = jax.jit(call).lower(a).compile().as_text()
+                sizes = [
+                    math.prod(map(int, shape.split(",")))
+                    for shape in re.findall(r"\\b[a-z]+[0-9]+\\[([0-9,]+)\\]", program)
+                ]
+                assert sizes and max(sizes) * shards == result.size, (repeats, spec)
+                assert "all-gather" not in program
+    a = jax.device_put(x, NamedSharding(mesh, P("a", "b")))
+    gradient = jax.jit(jax.grad(lambda a: (tileops.tile(a, (3, 2)) ** 2).sum()))(a)
+    assert np.array_equal(gradient, 12 * x)
+    assert gradient.sharding.spec == P("a", "b")
+    assert tileops.tile(a, (0, 2)).shape == (0, 320)
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
+def run_on_eight_devices(code):
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

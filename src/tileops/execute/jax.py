@@ -10,12 +10,16 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
 from tileops.execute.array_api import Executor
 
 _ZERO = np.uint16(0)
+
+_AT_ONCE = 32
+"""The most copies that one concatenation has."""
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
@@ -109,9 +113,43 @@ def _compiled_bits(plan: Plan) -> Any:
 def _repeat(x: Any, plan: Plan) -> Any:
     if plan.is_identity:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
-    if plan.merges:
-        return jnp.tile(x, plan.repeats)
-    return jnp.broadcast_to(x, plan.shape)
+    if not plan.merges:
+        return jnp.broadcast_to(x, plan.shape)
+    if _is_sharded(x) and all(map(known, plan.repeats)):
+        return _concatenate(x, plan)
+    return jnp.tile(x, plan.repeats)
+
+
+def _is_sharded(x: Any) -> bool:
+    """Whether the axes of an array may be spread over devices, and not by hand, as in shard_map."""
+    mesh = jax.typeof(x).sharding.mesh
+    return mesh.size > 1 and any(kind is not AxisType.Manual for kind in mesh.axis_types)
+
+
+def _concatenate(x: Any, plan: Plan) -> Any:
+    """Repeat an array that may be sharded along axes that are repeated.
+
+    The library's tile replicates such an array, or refuses it; what is concatenated stays sharded.
+    """
+    shape = tuple(
+        r if known(n) and n == 1 else n for n, r in zip(plan.source, plan.repeats, strict=True)
+    )
+    x = jnp.broadcast_to(x, shape)
+    for axis, (n, r) in enumerate(zip(plan.source, plan.repeats, strict=True)):
+        if not (known(n) and n == 1):
+            x = _side_by_side(x, axis, r)
+    return x
+
+
+def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
+    """Concatenate an array with itself, a number of copies at a time."""
+    if repeats == 0:
+        return jax.lax.slice_in_dim(x, 0, 0, axis=axis)
+    many, few = divmod(repeats, _AT_ONCE)
+    parts = [x] * few
+    if many:
+        parts.append(_side_by_side(jnp.concatenate([x] * _AT_ONCE, axis), axis, many))
+    return jnp.concatenate(parts, axis) if len(parts) > 1 else parts[0]
 
 
 executor = Jax()
