@@ -208,3 +208,12 @@ def run_on_eight_devices(code):
         env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"},
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_symbolic_counts_belong_into_a_trace(jax):
+    (n,) = jax.export.symbolic_shape("n")
+    for x in (np.ones((1, 3)), jax.numpy.ones((1, 3))):
+        with pytest.raises(tileops.RepeatsError, match=r"symbolic size 3.n.*outside of a trace"):
+            tileops.tile(x, n)
+        with pytest.raises(tileops.ShapeError, match=r"symbolic size n.*pass integers"):
+            tileops.expand(x, (n, 3))

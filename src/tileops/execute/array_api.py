@@ -76,6 +76,10 @@ class Executor:
             self.check_rank(operator.name, len(counts))
         return cached_plan(operator, shape, counts, itemsize)
 
+    def takes_symbols(self, x: Any) -> bool:
+        """Whether the sizes of an array's repetition may be symbolic."""
+        return False
+
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat."""
         self.check_rank(operator, len(plan.spread))

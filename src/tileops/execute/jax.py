@@ -42,6 +42,10 @@ class Jax(Executor):
         make = cached_plan if all(map(known, shape + counts)) else make_plan
         return make(operator, shape, counts, itemsize)
 
+    def takes_symbols(self, x: Any) -> bool:
+        """Whether an array is traced, as by jax.export."""
+        return isinstance(x, jax.core.Tracer)
+
     def view(self, x: Any, plan: Plan) -> Any:
         """Give the array itself where nothing changes: the library has no other views."""
         return x if plan.is_identity else None
