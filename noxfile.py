@@ -6,8 +6,10 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import nox
+from packaging.requirements import Requirement
 
 nox.needs_version = ">=2025.5.1"
 nox.options.default_venv_backend = "venv"
@@ -80,6 +82,38 @@ def tests_cupy(session: nox.Session) -> None:
     if not cuda_devices():
         session.skip("no CUDA device here (nvidia-smi lists none): CuPy is not tested")
     run_tests(session, "cupy", ".[cuda12,onnx]")
+
+
+@nox.session(default=False)
+@nox.parametrize("library", ["numpy", "torch", "jax", "dask"])
+def floors(session: nox.Session, library: str) -> None:
+    """Test the oldest releases that pyproject.toml allows, of a library and of what all need.
+
+    PyTorch's brings several gigabytes of CUDA packages along.
+    """
+    project = PYPROJECT["project"]
+    extras = project["optional-dependencies"]
+    wanted = map(Requirement, [*project["dependencies"], *extras.get(library, ()), *extras["onnx"]])
+    pins = {requirement.name: oldest(requirement) for requirement in wanted}
+    if library != "numpy":
+        # What compiles and traces goes through it, and the newest serves all of them.
+        del pins["array-api-compat"]
+    constraints = Path(session.create_tmp()) / "constraints.txt"
+    newest = Path("constraints.txt").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in newest if line.partition("==")[0] not in {*pins, "jaxlib"}]
+    pinned = [f"{name}=={version}" for name, version in pins.items()]
+    constraints.write_text("\n".join([*kept, *pinned]), encoding="utf-8")
+    extra = "" if library == "numpy" else f"{library},"
+    others = {"numpy": ["ml_dtypes"], "torch": ["onnxruntime", "onnxscript"]}.get(library, [])
+    test = nox.project.dependency_groups(PYPROJECT, "test")
+    session.install("-c", str(constraints), *test, f".[{extra}cli,onnx]", *others)
+    session.run("pytest", "--isolated", "--library", library, *session.posargs)
+
+
+def oldest(requirement: Requirement) -> str:
+    """Give the version that a requirement begins with."""
+    (floor,) = (part.version for part in requirement.specifier if part.operator == ">=")
+    return floor
 
 
 @nox.session

@@ -357,7 +357,7 @@ print("done")
     try:
         for rank in ranks:
             output, errors = rank.communicate(timeout=120)
-            assert (rank.returncode, output) == (0, "done\n"), errors
+            assert (rank.returncode, output[-5:]) == (0, "done\n"), errors  # after what Gloo says
     finally:
         for rank in ranks:
             rank.kill()

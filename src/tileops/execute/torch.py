@@ -20,7 +20,7 @@ _AS_BYTES = frozenset(
     getattr(torch, name)
     for name in (
         *(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)),
-        *("bits1x8", "bits2x4", "bits4x2", "bits8", "bit"),
+        *("bits1x8", "bits2x4", "bits4x2", "bits8", "bit", "float4_e2m1fn_x2"),
     )
     if hasattr(torch, name)
 )
@@ -50,7 +50,7 @@ _WIDE = {
 }
 """Dtypes that the library does not add, by those that it does."""
 
-_WITHOUT_SUMS = _AS_BYTES | {getattr(torch, "float4_e2m1fn_x2", None)}
+_WITHOUT_SUMS = _AS_BYTES
 
 _MOST_SUMMED = 64
 
