@@ -21,7 +21,8 @@ dropped before the next call is timed; where threads of a library spin for a whi
 pause comes first. Calls shorter than 0.2 ms are timed in an inner loop. glibc is told to take every
 block above 128 KiB from the system and to give it back, so that a result in new memory is new in
 every round; without that, it would serve blocks up to 32 MB from memory that earlier calls have
-used. Before anything is timed, the results of all sides are compared bit for bit.
+used, as in one section, which says so. Before anything is timed, the results of all sides are
+compared bit for bit.
 
 A ratio is always another's time divided by the time of tileops: above 1, tileops is faster.
 """

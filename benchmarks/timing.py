@@ -1,12 +1,13 @@
 """How time is taken: rounds that alternate between the sides of a comparison."""
 
+import contextlib
 import ctypes
 import dataclasses
 import gc
 import itertools
 import mmap
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,10 @@ PAUSE_SECONDS = 2e-3
 TOUCHED_BYTES = 256 * 2**20
 """Memory that is touched before a comparison, more than its new results take at a time."""
 
+_M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _MMAP_THRESHOLD_BYTES = 128 * 1024
+_MOST_THRESHOLD_BYTES = 32 * 2**20
 
 
 @dataclasses.dataclass
@@ -87,9 +90,24 @@ def take_large_memory_from_the_system() -> None:
     32 MB, from memory that is in use already. Whether a result of 15 MB is new memory or old would
     then depend on what ran before. With a fixed threshold every large block is new.
     """
+    _set_thresholds(_MMAP_THRESHOLD_BYTES)
+
+
+@contextlib.contextmanager
+def with_memory_used_again() -> Iterator[None]:
+    """Let the C library serve results below 32 MiB from memory that it has, as it learns to do."""
+    _set_thresholds(_MOST_THRESHOLD_BYTES)
+    try:
+        yield
+    finally:
+        take_large_memory_from_the_system()
+
+
+def _set_thresholds(nbytes: int) -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, nbytes)
+        mallopt(_M_TRIM_THRESHOLD, 4 * nbytes)
 
 
 def _touch_memory() -> None:

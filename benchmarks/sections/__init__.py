@@ -4,13 +4,14 @@ A section is a module with ``TITLE`` and two functions: ``measure(recorder)`` ta
 ``tables(results)`` reads what was taken, in this run or an earlier one.
 """
 
-from benchmarks.sections import calls, growth, limits, memory, peers, rows, workloads
+from benchmarks.sections import calls, growth, limits, memory, peers, reuse, rows, workloads
 
 SECTIONS = {
     "limits": limits,
     "workloads": workloads,
     "peers": peers,
     "rows": rows,
+    "reuse": reuse,
     "calls": calls,
     "memory": memory,
     "growth": growth,
