@@ -107,7 +107,9 @@ def floors(session: nox.Session, library: str) -> None:
     others = {"numpy": ["ml_dtypes"], "torch": ["onnxruntime", "onnxscript"]}.get(library, [])
     test = nox.project.dependency_groups(PYPROJECT, "test")
     session.install("-c", str(constraints), *test, f".[{extra}cli,onnx]", *others)
-    session.run("pytest", "--isolated", "--library", library, *session.posargs)
+    # What the libraries' own functions do is told of their newest releases.
+    options = ("--isolated", "--library", library, "--ignore", "tests/test_peers.py")
+    session.run("pytest", *options, *session.posargs)
 
 
 def oldest(requirement: Requirement) -> str:

@@ -54,7 +54,7 @@ def test_jax():
     import jax.numpy as jnp
 
     assert jnp.tile(jnp.ones(3), True).shape == (3,)
-    with pytest.raises(Exception, match=r"invalid tensor dimension size|nonnegative"):
+    with pytest.raises(Exception, match="invalid tensor dimension size"):
         jnp.tile(jnp.ones(3), -1)
     for shape, target in (((3, 1), (2, 1, 6)), ((2, 3), (3,))):
         with pytest.raises(ValueError, match="broadcast"):

@@ -138,6 +138,8 @@ def _concatenate(x: Any, plan: Plan) -> Any:
     shape = tuple(
         r if known(n) and n == 1 else n for n, r in zip(plan.source, plan.repeats, strict=True)
     )
+    if any(known(size) and size == 0 for size in plan.shape):
+        return jax.lax.full_like(x, 0, shape=plan.shape)
     x = jnp.broadcast_to(x, shape)
     for axis, (n, r) in enumerate(zip(plan.source, plan.repeats, strict=True)):
         if not (known(n) and n == 1):
@@ -147,8 +149,6 @@ def _concatenate(x: Any, plan: Plan) -> Any:
 
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
     """Concatenate an array with itself, a number of copies at a time."""
-    if repeats == 0:
-        return jax.lax.slice_in_dim(x, 0, 0, axis=axis)
     many, few = divmod(repeats, _AT_ONCE)
     parts = [x] * few
     if many:
