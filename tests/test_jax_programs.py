@@ -193,7 +193,16 @@ for kind in (AxisType.Auto, AxisType.Explicit):
     gradient = jax.jit(jax.grad(lambda a: (tileops.tile(a, (3, 2)) ** 2).sum()))(a)
     assert np.array_equal(gradient, 12 * x)
     assert gradient.sharding.spec == P("a", "b")
-    assert tileops.tile(a, (0, 2)).shape == (0, 320)
+    assert np.asarray(tileops.tile(a, (0, 2))).shape == (0, 320)
+    assert jax.jit(jax.vmap(lambda a: tileops.tile(a, 3)))(a).shape == (192, 480)
+    few = jax.device_put(x[:8, :2], NamedSharding(mesh, P("a", None)))
+    many = tileops.tile(few, (5000, 3))
+    assert np.asarray(many).tobytes() == np.tile(x[:8, :2], (5000, 3)).tobytes()
+    assert many.sharding.spec[0] == "a"
+    assert "concatenate" not in str(jax.make_jaxpr(lambda a: tileops.tile(a, 3))(x))
+    whole = jax.device_put(x[:8, :2], NamedSharding(mesh, P()))
+    many = np.tile(x[:8, :2], (9000, 1))
+    assert np.asarray(tileops.tile(whole, (9000, 1))).tobytes() == many.tobytes()
 print("done")
 """
     run_on_eight_devices(code)
@@ -210,10 +219,23 @@ def run_on_eight_devices(code):
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
-def test_symbolic_counts_belong_into_a_trace(jax):
+def test_symbolic_counts_are_jax_arrays_own(jax):
     (n,) = jax.export.symbolic_shape("n")
-    for x in (np.ones((1, 3)), jax.numpy.ones((1, 3))):
-        with pytest.raises(tileops.RepeatsError, match=r"symbolic size 3.n.*outside of a trace"):
-            tileops.tile(x, n)
-        with pytest.raises(tileops.ShapeError, match=r"symbolic size n.*pass integers"):
-            tileops.expand(x, (n, 3))
+    with pytest.raises(tileops.RepeatsError, match=r"symbolic size 3.n.*pass integers"):
+        tileops.tile(np.ones((1, 3)), n)
+    with pytest.raises(tileops.ShapeError, match=r"symbolic size n.*pass integers"):
+        tileops.expand(np.ones((1, 3)), (n, 3))
+
+
+def test_a_trace_closes_over_arrays(jax):
+    """A class token: a parameter, repeated for a batch of a size that is not known."""
+    token = jax.numpy.arange(3.0)[None]
+    (n,) = jax.export.symbolic_shape("n")
+    for call in (
+        lambda x: tileops.expand(token, (x.shape[0], 3)) + x,
+        lambda x: tileops.tile(token, (x.shape[0], 1)) + x,
+    ):
+        shape = jax.ShapeDtypeStruct((n, 3), token.dtype)
+        exported = jax.export.export(jax.jit(call))(shape)
+        x = jax.numpy.ones((5, 3))
+        assert equal(exported.call(x), x + token)

@@ -361,3 +361,11 @@ print("done")
     finally:
         for rank in ranks:
             rank.kill()
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_no_dtype_loses_its_gradient(torch):
+    for dtype in (torch.float16, torch.float8_e4m3fn, torch.float4_e2m1fn_x2, torch.complex64):
+        x = torch.empty(4, 1, dtype=dtype, requires_grad=True)
+        for result in (tileops.tile(x, (1, 2)), tileops.expand(x, (4, 2), copy=True)):
+            assert result.requires_grad, dtype

@@ -29,6 +29,7 @@ _TINY = {
         "_WIDE": 12,
         "_RUN": 24,
         "_FEW": 4,
+        "_COMPUTED_FROM": 4,
         "_PASSED": 16,
         "_BLOCK": 48,
         "_CHUNK": 96,

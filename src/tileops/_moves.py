@@ -1,7 +1,7 @@
 """How bytes move: a strided copy as few loops over wide words, and the steps that make it fast.
 
 No arrays, no libraries. A `Nest` describes the copy. What `_plan_host` and
-`_plan_device` make of it is a tree of `Copy`, `Columns`, `Loop` and `Stage`, which
+`_plan_device` make of it is a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, which
 `tileops.execute.moving` carries out on arrays.
 """
 

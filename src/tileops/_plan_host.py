@@ -47,6 +47,8 @@ _PASSED = 256 * 1024
 """The bytes of a result from which on they are."""
 _PAIRED = 16384
 """The fewest bytes whose repeats are worth to be written two at once."""
+_COMPUTED_FROM = 2048
+"""The fewest words whose repeats are computed in less time than a library repeats them."""
 _FEW = 4096
 """Fewer runs than these take less time than the steps that would make them wider."""
 
@@ -114,7 +116,7 @@ def rows_repeated(nest: Nest) -> tuple[int, int] | None:
     all rows, are faster where those are many and short.
     """
     row = prod(nest.sizes[2:]) * nest.word
-    if nest.source == (nest.word // nest.copies,) and nest.sizes[0] < _FEW // 2:
+    if nest.source == (nest.word // nest.copies,) and nest.sizes[0] < _COMPUTED_FROM:
         return nest.sizes[0], nest.copies
     if nest.copies > 1 or nest.source not in ((row, 0), (row, 0, nest.word)):
         return None
@@ -152,7 +154,7 @@ def _plan_rows(nest: Nest) -> Move:
 
 def _is_paired(nest: Nest) -> bool:
     """Whether each word and its repeats follow those of the one before, in many rows of bytes."""
-    if nest.word > 1 or nest.sizes[-2] < _PAIRED:
+    if nest.word > 1 or nest.sizes[-1] < 3 or nest.sizes[-2] < _PAIRED:  # noqa: PLR2004
         return False
     return nest.source[-2:] == (1, 0) and nest.target[-2:] == (nest.sizes[-1], 1)
 

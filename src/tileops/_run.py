@@ -68,8 +68,8 @@ def _check_known(operator: Operator, library: str, how: Plan) -> None:
             argument = operator.argument
             raise argument.type_error(
                 f"{operator.name}: axis {axis} of the result would have the symbolic size {size}, "
-                f"and the input is a {library} array outside of a trace; {argument.name} must be "
-                f"known: pass integers"
+                f"which {library} arrays cannot have; pass integers, or an array of the library "
+                f"that traces"
             )
 
 

@@ -135,9 +135,13 @@ def _pair(written: Any, read: Any, empty: Empty) -> None:
     pairs, half = rows // 2, n // 2
     words = read[..., : 2 * pairs, 0]
     dtype = word_dtype(2 * written.itemsize)
+    wide = written[..., : 2 * pairs, :].reshape(*outer, -1).view(dtype).reshape(*outer, pairs, n)
+    if not wide.flags.aligned:  # NumPy would be slower than byte by byte
+        for i in range(n):
+            np.copyto(written[..., i], read[..., i])
+        return
     doubled = empty((*outer, 4 * pairs)).view(dtype)
     _assign(doubled, words)
-    wide = written[..., : 2 * pairs, :].reshape(*outer, -1).view(dtype).reshape(*outer, pairs, n)
     for i in range(half):
         np.copyto(wide[..., i], doubled[..., ::2])
         np.copyto(wide[..., n - 1 - i], doubled[..., 1::2])
@@ -172,7 +176,7 @@ def _carry_out(move: Move, written: Any, read: Any) -> None:
 
 
 _temporaries: deque[Any] = deque(maxlen=16)
-"""Memory of temporaries that no copy needs now, 8 MiB at most: new pages would take longer."""
+"""Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""
 
 _PAGE = 4096
 _APART = 2304

@@ -10,7 +10,7 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
@@ -20,6 +20,9 @@ _ZERO = np.uint16(0)
 
 _AT_ONCE = 32
 """The most copies that one concatenation has."""
+
+_ANY = ("any",)
+"""How an axis is sharded of which nothing is known."""
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
@@ -43,8 +46,8 @@ class Jax(Executor):
         return make(operator, shape, counts, itemsize)
 
     def takes_symbols(self, x: Any) -> bool:
-        """Whether an array is traced, as by jax.export."""
-        return isinstance(x, jax.core.Tracer)
+        """Whether symbolic sizes may occur: a trace may close over any array."""
+        return True
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Give the array itself where nothing changes: the library has no other views."""
@@ -52,11 +55,14 @@ class Jax(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
-        if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
-            return _repeat(x, plan)
+        if isinstance(x, jax.core.Tracer):
+            return _repeat(x, plan, _traced_axes(x, plan))
+        axes = _sharded_axes(x, plan)
+        if len(plan.shape) > MOST_AXES:
+            return _repeat(x, plan, axes)
         if x.dtype == jnp.bfloat16:
-            return _compiled_bits(plan)(x, _ZERO)
-        return _compiled(plan)(x)
+            return _compiled_bits(plan, axes)(x, _ZERO)
+        return _compiled(plan, axes)(x)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
@@ -95,12 +101,12 @@ class Jax(Executor):
 
 
 @lru_cache(maxsize=1024)
-def _compiled(plan: Plan) -> Any:
-    return jax.jit(partial(_repeat, plan=plan))
+def _compiled(plan: Plan, axes: tuple[int, ...]) -> Any:
+    return jax.jit(partial(_repeat, plan=plan, axes=axes))
 
 
 @lru_cache(maxsize=1024)
-def _compiled_bits(plan: Plan) -> Any:
+def _compiled_bits(plan: Plan, axes: tuple[int, ...]) -> Any:
     """Repeat bfloat16 as integers, which a zero that the compiler does not know keeps as such.
 
     XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0, and makes bfloat16
@@ -109,51 +115,71 @@ def _compiled_bits(plan: Plan) -> Any:
 
     def repeat(x: Any, zero: Any) -> Any:
         bits = jax.lax.bitcast_convert_type(x, jnp.uint16) ^ zero
-        return jax.lax.bitcast_convert_type(_repeat(bits, plan), jnp.bfloat16)
+        return jax.lax.bitcast_convert_type(_repeat(bits, plan, axes), jnp.bfloat16)
 
     return jax.jit(repeat)
 
 
-def _repeat(x: Any, plan: Plan) -> Any:
+def _repeat(x: Any, plan: Plan, axes: tuple[int, ...]) -> Any:
+    """Repeat an array that may be sharded along some axes of the result.
+
+    The library's tile replicates it along these, or refuses; what is concatenated stays sharded.
+    """
     if plan.is_identity:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
     if not plan.merges:
         return jnp.broadcast_to(x, plan.shape)
-    if _is_sharded(x) and all(map(known, plan.repeats)):
-        return _concatenate(x, plan)
-    return jnp.tile(x, plan.repeats)
-
-
-def _is_sharded(x: Any) -> bool:
-    """Whether the axes of an array may be spread over devices, and not by hand, as in shard_map."""
-    mesh = jax.typeof(x).sharding.mesh
-    return mesh.size > 1 and any(kind is not AxisType.Manual for kind in mesh.axis_types)
-
-
-def _concatenate(x: Any, plan: Plan) -> Any:
-    """Repeat an array that may be sharded along axes that are repeated.
-
-    The library's tile replicates such an array, or refuses it; what is concatenated stays sharded.
-    """
-    shape = tuple(
-        r if known(n) and n == 1 else n for n, r in zip(plan.source, plan.repeats, strict=True)
-    )
+    if not axes:
+        return jnp.tile(x, plan.repeats)
     if any(known(size) and size == 0 for size in plan.shape):
         return jax.lax.full_like(x, 0, shape=plan.shape)
-    x = jnp.broadcast_to(x, shape)
-    for axis, (n, r) in enumerate(zip(plan.source, plan.repeats, strict=True)):
-        if not (known(n) and n == 1):
-            x = _side_by_side(x, axis, r)
+    x = jnp.tile(x, [1 if axis in axes else r for axis, r in enumerate(plan.repeats)])
+    for axis in axes:
+        x = _side_by_side(x, axis, plan.repeats[axis])
     return x
 
 
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
-    """Concatenate an array with itself, a number of copies at a time."""
+    """Concatenate an array with itself, a number of copies at a time.
+
+    XLA would make one concatenation of all, and take minutes to compile thousands of copies.
+    """
     many, few = divmod(repeats, _AT_ONCE)
     parts = [x] * few
     if many:
-        parts.append(_side_by_side(jnp.concatenate([x] * _AT_ONCE, axis), axis, many))
+        wide = jax.lax.optimization_barrier(jnp.concatenate([x] * _AT_ONCE, axis))
+        parts.append(_side_by_side(wide, axis, many))
     return jnp.concatenate(parts, axis) if len(parts) > 1 else parts[0]
+
+
+def _sharded_axes(x: Any, plan: Plan) -> tuple[int, ...]:
+    """List the axes that are repeated and spread over devices."""
+    sharding = x.sharding
+    if sharding.num_devices == 1 or not plan.merges or x.is_fully_replicated:
+        return ()
+    spec = sharding.spec if isinstance(sharding, NamedSharding) else _ANY * x.ndim
+    return _repeated(plan, spec, x.ndim)
+
+
+def _traced_axes(x: Any, plan: Plan) -> tuple[int, ...]:
+    """List those that may be, and not by hand, as in shard_map; Auto axes don't say."""
+    sharding = jax.typeof(x).sharding
+    kinds = sharding.mesh.axis_types
+    if sharding.mesh.size <= 1 or not plan.merges:
+        return ()
+    return _repeated(plan, _ANY * x.ndim if AxisType.Auto in kinds else sharding.spec, x.ndim)
+
+
+def _repeated(plan: Plan, spec: tuple[Any, ...], rank: int) -> tuple[int, ...]:
+    first = len(plan.shape) - rank
+    return tuple(
+        axis
+        for axis, part in enumerate(spec, first)
+        if part is not None
+        and known(plan.repeats[axis])
+        and plan.repeats[axis] != 1
+        and not (known(plan.source[axis]) and plan.source[axis] == 1)
+    )
 
 
 executor = Jax()

@@ -50,8 +50,6 @@ _WIDE = {
 }
 """Dtypes that the library does not add, by those that it does."""
 
-_WITHOUT_SUMS = _AS_BYTES
-
 _MOST_SUMMED = 64
 
 _KINDS = {"cpu": host, "cuda": device}
@@ -150,7 +148,7 @@ class Torch(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into new memory."""
-        if x.dtype in _AS_BYTES:
+        if x.dtype in _AS_BYTES and not x.requires_grad:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not _is_plain(x):
             return x.repeat(plan.repeats)
@@ -162,7 +160,7 @@ class Torch(Executor):
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library adds 16-bit floats up in wider ones."""
-        if g.dtype in _WITHOUT_SUMS:
+        if g.dtype in _AS_BYTES:
             raise DTypeError(
                 f"{operator}: g has dtype {g.dtype}, which PyTorch does not add up; pass "
                 f"g.to(torch.int8), or another dtype of whole bytes"
