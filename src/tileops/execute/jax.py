@@ -10,7 +10,7 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
@@ -20,9 +20,6 @@ _ZERO = np.uint16(0)
 
 _AT_ONCE = 32
 """The most copies that one concatenation has."""
-
-_ANY = ("any",)
-"""How an axis is sharded of which nothing is known."""
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
@@ -56,13 +53,13 @@ class Jax(Executor):
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
         if isinstance(x, jax.core.Tracer):
-            return _repeat(x, plan, _traced_axes(x, plan))
-        axes = _sharded_axes(x, plan)
+            return _repeat(x, plan, _may_be_sharded(x))
+        is_sharded = _is_sharded(x)
         if len(plan.shape) > MOST_AXES:
-            return _repeat(x, plan, axes)
+            return _repeat(x, plan, is_sharded)
         if x.dtype == jnp.bfloat16:
-            return _compiled_bits(plan, axes)(x, _ZERO)
-        return _compiled(plan, axes)(x)
+            return _compiled_bits(plan, is_sharded)(x, _ZERO)
+        return _compiled(plan, is_sharded)(x)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
@@ -101,12 +98,12 @@ class Jax(Executor):
 
 
 @lru_cache(maxsize=1024)
-def _compiled(plan: Plan, axes: tuple[int, ...]) -> Any:
-    return jax.jit(partial(_repeat, plan=plan, axes=axes))
+def _compiled(plan: Plan, is_sharded: bool) -> Any:
+    return jax.jit(partial(_repeat, plan=plan, is_sharded=is_sharded))
 
 
 @lru_cache(maxsize=1024)
-def _compiled_bits(plan: Plan, axes: tuple[int, ...]) -> Any:
+def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
     """Repeat bfloat16 as integers, which a zero that the compiler does not know keeps as such.
 
     XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0, and makes bfloat16
@@ -115,27 +112,34 @@ def _compiled_bits(plan: Plan, axes: tuple[int, ...]) -> Any:
 
     def repeat(x: Any, zero: Any) -> Any:
         bits = jax.lax.bitcast_convert_type(x, jnp.uint16) ^ zero
-        return jax.lax.bitcast_convert_type(_repeat(bits, plan, axes), jnp.bfloat16)
+        return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_sharded), jnp.bfloat16)
 
     return jax.jit(repeat)
 
 
-def _repeat(x: Any, plan: Plan, axes: tuple[int, ...]) -> Any:
-    """Repeat an array that may be sharded along some axes of the result.
-
-    The library's tile replicates it along these, or refuses; what is concatenated stays sharded.
-    """
+def _repeat(x: Any, plan: Plan, is_sharded: bool) -> Any:
     if plan.is_identity:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
     if not plan.merges:
         return jnp.broadcast_to(x, plan.shape)
-    if not axes:
-        return jnp.tile(x, plan.repeats)
+    if is_sharded and all(map(known, plan.repeats)):
+        return _concatenate(x, plan)
+    return jnp.tile(x, plan.repeats)
+
+
+def _concatenate(x: Any, plan: Plan) -> Any:
+    """Repeat an array that is sharded: what is concatenated stays so.
+
+    The library's tile replicates it along axes that are repeated, or refuses.
+    """
     if any(known(size) and size == 0 for size in plan.shape):
         return jax.lax.full_like(x, 0, shape=plan.shape)
-    x = jnp.tile(x, [1 if axis in axes else r for axis, r in enumerate(plan.repeats)])
-    for axis in axes:
-        x = _side_by_side(x, axis, plan.repeats[axis])
+    is_one = [known(n) and n == 1 for n in plan.source]
+    counts = list(zip(is_one, plan.source, plan.repeats, strict=True))
+    x = jnp.broadcast_to(x, [r if one else n for one, n, r in counts])
+    for axis, (one, _, r) in enumerate(counts):
+        if not one:
+            x = _side_by_side(x, axis, r)
     return x
 
 
@@ -152,34 +156,17 @@ def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
     return jnp.concatenate(parts, axis) if len(parts) > 1 else parts[0]
 
 
-def _sharded_axes(x: Any, plan: Plan) -> tuple[int, ...]:
-    """List the axes that are repeated and spread over devices."""
-    sharding = x.sharding
-    if sharding.num_devices == 1 or not plan.merges or x.is_fully_replicated:
-        return ()
-    spec = sharding.spec if isinstance(sharding, NamedSharding) else _ANY * x.ndim
-    return _repeated(plan, spec, x.ndim)
+def _is_sharded(x: Any) -> bool:
+    """Whether an array is spread over devices."""
+    return x.sharding.num_devices > 1 and not x.is_fully_replicated
 
 
-def _traced_axes(x: Any, plan: Plan) -> tuple[int, ...]:
-    """List those that may be, and not by hand, as in shard_map; Auto axes don't say."""
+def _may_be_sharded(x: Any) -> bool:
+    """Whether a traced array may be, and not by hand, as in shard_map; Auto axes don't say."""
     sharding = jax.typeof(x).sharding
-    kinds = sharding.mesh.axis_types
-    if sharding.mesh.size <= 1 or not plan.merges:
-        return ()
-    return _repeated(plan, _ANY * x.ndim if AxisType.Auto in kinds else sharding.spec, x.ndim)
-
-
-def _repeated(plan: Plan, spec: tuple[Any, ...], rank: int) -> tuple[int, ...]:
-    first = len(plan.shape) - rank
-    return tuple(
-        axis
-        for axis, part in enumerate(spec, first)
-        if part is not None
-        and known(plan.repeats[axis])
-        and plan.repeats[axis] != 1
-        and not (known(plan.source[axis]) and plan.source[axis] == 1)
-    )
+    if sharding.mesh.size <= 1:
+        return False
+    return AxisType.Auto in sharding.mesh.axis_types or any(sharding.spec)
 
 
 executor = Jax()
