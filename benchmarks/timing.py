@@ -101,6 +101,9 @@ def with_memory_used_again() -> Iterator[None]:
         yield
     finally:
         take_large_memory_from_the_system()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)  # What is free by now would serve the results of other sections.
 
 
 def _set_thresholds(nbytes: int) -> None:

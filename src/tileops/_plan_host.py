@@ -138,7 +138,6 @@ def _plan_rows(nest: Nest) -> Move:
     axis = len(nest.sizes) - (1 if run == nest.word else 2)
     wider = ceil(_WIDE / run)
     most = min(_BLOCK, nest.nbytes // _SMALL)
-    block = box(nest.sizes, nest.word, most)
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
         block = box((*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :]), nest.word, most)
         return looped(nest, block, Stage(block, plan_host(nest.box(block), True)))
@@ -149,7 +148,7 @@ def _plan_rows(nest: Nest) -> Move:
         # Two thirds are the most that the temporary takes. Each block begins with a pair.
         *outer, rows, n = box(nest.sizes, nest.word, 2 * most)
         return looped(nest, (*outer, max(2, rows // 2 * 2), n), PAIRS)
-    return looped(nest, block, Columns(axes))
+    return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
 
 
 def _is_paired(nest: Nest) -> bool:
