@@ -145,7 +145,7 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
             assert filled.tobytes() == bytes([7] * offset) + expected + bytes([7] * 3)
 
 
-def test_rows_and_their_repeats_in_two_threads_at_once():
+def test_bytes_and_their_repeats_in_four_threads_at_once():
     rng = np.random.default_rng(0)
     sources = [rng.integers(0, 256, (700_001, 1), np.uint8) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:

@@ -29,7 +29,11 @@ ROWS = {
 }
 """A dtype, how many of it make a row, and how often the row is repeated."""
 
-GROUPS = {"NumPy": ("np.tile", np.asarray), "PyTorch": ("torch.tile", to_torch)}
+GROUPS = {
+    "NumPy": ("np.tile", np.tile, np.asarray),
+    "PyTorch": ("torch.tile", torch.tile, to_torch),
+}
+"""A name, a library's own tile, and how to give it an array."""
 
 
 def measure(recorder: Recorder) -> None:
@@ -44,18 +48,14 @@ def measure(recorder: Recorder) -> None:
 def _compare(recorder: Recorder, case: str, x: np.ndarray, repeats: int) -> None:
     counts = (1, repeats)
     expected = as_bytes(np.tile(x, counts))
-    for group, (native, make) in GROUPS.items():
+    for group, (name, native, make) in GROUPS.items():
         array = make(x)
         sides = {
-            "native": functools.partial(_native(array), array, counts),
+            "native": functools.partial(native, array, counts),
             "tileops": functools.partial(tileops.tile, array, counts),
         }
         check(sides, expected, f"{group}, {case}")
-        recorder.compare(SECTION, group, case, sides, patience=0.25, native=native)
-
-
-def _native(array: object) -> object:
-    return torch.tile if isinstance(array, torch.Tensor) else np.tile
+        recorder.compare(SECTION, group, case, sides, patience=0.25, native=name)
 
 
 def tables(results: Results) -> list[Table]:

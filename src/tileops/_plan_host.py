@@ -46,7 +46,7 @@ _SHORTEST = 6
 _PASSED = 256 * 1024
 """The bytes of a result from which on they are."""
 _PAIRED = 16384
-"""The fewest bytes whose repeats are worth to be written two at once."""
+"""The fewest bytes whose repeats are worth writing two at once."""
 _COMPUTED_FROM = 2048
 """The fewest words whose repeats are computed in less time than a library repeats them."""
 _FEW = 4096
@@ -193,8 +193,9 @@ def _speed(nest: Nest) -> float:
         return _COMPUTED
     if _columns(nest):
         return nest.word / 0.3
-    run = _run(nest)
-    return min(_FASTEST, run / (4 if nest.word in WORDS else 2 + 4 * nest.word / run))
+    if nest.word in WORDS:
+        return min(_FASTEST, _run(nest) / 4)
+    return min(_FASTEST, nest.word / (2 + 4 / (1, *nest.sizes)[-1]))
 
 
 _WORTH = 300_000

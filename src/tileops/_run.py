@@ -27,7 +27,7 @@ def run(
         check_dtype(operator, executor.dtype(x))
     itemsize = executor.itemsize(x)
     how = executor.plan(operator, shape, read_counts(argument, counts), itemsize)
-    if how.nbytes == 0 and not executor.takes_symbols(x):
+    if how.nbytes == 0 and not executor.has_symbols:
         _check_known(operator, executor.library, how)
     executor.check(name, x, how)
     if out is None and copy is not True:

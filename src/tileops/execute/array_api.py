@@ -41,6 +41,9 @@ class Executor:
     max_rank: int | None = 64
     """The most axes of an array; NumPy's limit, where most others lie on it."""
 
+    has_symbols = False
+    """Whether sizes may be symbolic, in the traces that the library makes of programs."""
+
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
         shape = tuple(x.shape)
@@ -75,10 +78,6 @@ class Executor:
             operator.align(operator.argument, shape, counts)
             self.check_rank(operator.name, len(counts))
         return cached_plan(operator, shape, counts, itemsize)
-
-    def takes_symbols(self, x: Any) -> bool:
-        """Whether the sizes of an array's repetition may be symbolic."""
-        return False
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat."""

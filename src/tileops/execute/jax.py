@@ -31,6 +31,8 @@ class Jax(Executor):
 
     max_rank = None
 
+    has_symbols = True
+
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)
@@ -41,10 +43,6 @@ class Jax(Executor):
         """Plan; without the cache for symbolic sizes, which compare equal or refuse to."""
         make = cached_plan if all(map(known, shape + counts)) else make_plan
         return make(operator, shape, counts, itemsize)
-
-    def takes_symbols(self, x: Any) -> bool:
-        """Whether symbolic sizes may occur: a trace may close over any array."""
-        return True
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Give the array itself where nothing changes: the library has no other views."""
@@ -157,8 +155,8 @@ def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
 
 
 def _is_sharded(x: Any) -> bool:
-    """Whether an array is spread over devices."""
-    return x.sharding.num_devices > 1 and not x.is_fully_replicated
+    """Whether no device has all of an array."""
+    return not x.is_fully_replicated
 
 
 def _may_be_sharded(x: Any) -> bool:

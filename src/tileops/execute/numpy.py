@@ -144,7 +144,7 @@ def _fresh(values: Any, plan: Plan) -> Any:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, values.dtype)
     if plan.nbytes < _PAGES or values.dtype.hasobject:
-        if plan.nbytes >= _TINY and _goes_by_words(values):
+        if plan.nbytes >= _TINY and values.flags.c_contiguous and not values.dtype.hasobject:
             result = host.repetition(plan, values)
             if result is not None:
                 return result
@@ -153,11 +153,6 @@ def _fresh(values: Any, plan: Plan) -> Any:
         result = empty(plan.shape, values.dtype)
     _write(values, plan, result, is_fresh=True)
     return result
-
-
-def _goes_by_words(values: Any) -> bool:
-    """Whether an array can be copied as a sequence of bytes."""
-    return values.flags.c_contiguous and not values.dtype.hasobject
 
 
 def _write(values: Any, plan: Plan, out: Any, *, is_fresh: bool) -> None:

@@ -81,6 +81,8 @@ class Torch(Executor):
 
     max_rank = None
 
+    has_symbols = True
+
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; sizes may be symbolic while tracing.
 
@@ -130,10 +132,6 @@ class Torch(Executor):
             return cached_plan(operator, shape, counts, itemsize)
         except TypeError:  # a symbolic size
             return make_plan(operator, shape, counts, itemsize)
-
-    def takes_symbols(self, x: Any) -> bool:
-        """Whether symbolic sizes may occur: traces and fake tensors look like any other."""
-        return True
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse nothing more: the library has any number of axes."""
