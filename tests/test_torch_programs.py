@@ -72,6 +72,49 @@ def test_one_compilation_serves_all_sizes(torch, counter, name):
     assert counter.frame_count == 1
 
 
+def test_calls_of_numbers_are_planned_by_the_compiler(torch, counter, monkeypatch):
+    """A compiled program has no trace of the plan: neither steps nor guards."""
+    from tileops.execute import torch_compile
+
+    planned = []
+
+    def plan(*args, make_plan=torch_compile.make_plan):
+        planned.append(args[1:3])
+        return make_plan(*args)
+
+    monkeypatch.setattr(torch_compile, "make_plan", plan)
+    x = torch.randn(2, 3)
+    for program, counts, operations in (
+        (lambda x: tileops.tile(x, (2, 1)), (2, 1), 1),
+        (lambda x: tileops.expand(x[:1], (4, 1), copy=True), (4, 1), 2),
+        (lambda x: tileops.onnx.tile(x, [3, 2]), (3, 2), 1),
+    ):
+        expected = program(x)
+        torch._dynamo.reset()
+        compiled = torch.compile(program, fullgraph=True, backend=counter)
+        for _ in range(3):
+            assert torch.equal(compiled(x), expected)
+        assert [counts for _, counts in planned] == [counts]
+        assert counter.op_count == operations
+        counter.clear()
+        planned.clear()
+
+
+def test_errors_are_the_same_in_a_compiled_program(torch, counter):
+    x = torch.randn(2, 3)
+    for program, error in (
+        (lambda x: tileops.tile(x, (-1, 1)), tileops.RepeatsError),
+        (lambda x: tileops.tile(x, (2**62, 2**62)), tileops.OutputTooLargeError),
+        (lambda x: tileops.expand(x, (5, 3)), tileops.ShapeError),
+        (lambda x: tileops.onnx.tile(x, (2,)), tileops.RepeatsError),
+    ):
+        with pytest.raises(error) as eager:
+            program(x)
+        with pytest.raises(error) as compiled:
+            torch.compile(program, backend=counter)(x)
+        assert str(compiled.value) == str(eager.value)
+
+
 def test_inductor_fuses_what_is_repeated(torch):
     from torch._inductor.utils import run_and_get_code
 

@@ -119,15 +119,21 @@ class Torch(Executor):
             )
 
     def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element."""
-        return x.itemsize  # type: ignore[no-any-return]
+        """Give the bytes of an element; not by `itemsize`, which a compiled graph would keep."""
+        return x.element_size()  # type: ignore[no-any-return]
 
     def plan(
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
         """Plan; without the cache under torch.compile, which traces through it with a warning."""
         if is_compiling():
-            return make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
+            from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
+
+            rule, argument = operator.align, operator.argument
+            how = torch_compile.plan_numbers(
+                rule, argument.least, argument.greatest, shape, counts, itemsize
+            )
+            return how or make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
         try:
             return cached_plan(operator, shape, counts, itemsize)
         except TypeError:  # a symbolic size
@@ -146,7 +152,7 @@ class Torch(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into new memory."""
-        if x.dtype in _AS_BYTES and not x.requires_grad:
+        if x.element_size() == 1 and x.dtype in _AS_BYTES and not x.requires_grad:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not _is_plain(x):
             return x.repeat(plan.repeats)
