@@ -116,6 +116,15 @@ def torch_expand(workload: Workload, x: np.ndarray) -> Sides:
     }
 
 
+def torch_compiled(workload: Workload, x: np.ndarray) -> Sides:
+    """Tile tensors in a compiled function."""
+    tensor, repeats = to_torch(x), workload.repeats
+    torch.compiler.reset()  # a function is compiled a few times at most, for all workloads
+    native = torch.compile(lambda a: torch.tile(a, repeats), fullgraph=True)
+    ours = torch.compile(lambda a: tileops.tile(a, repeats), fullgraph=True)
+    return {"native": functools.partial(native, tensor), "tileops": functools.partial(ours, tensor)}
+
+
 def jax_eager(workload: Workload, x: np.ndarray) -> Sides:
     """Tile JAX arrays, and wait for the result."""
     array, repeats = jnp.asarray(x), workload.repeats
@@ -175,6 +184,9 @@ COMPARISONS = {
         torch_expand,
         is_expand=True,
         has_pauses=True,
+    ),
+    "torch_compiled": Comparison(
+        "PyTorch, under `torch.compile`", "`torch.tile`", torch_compiled, has_pauses=True
     ),
     "jax": Comparison("JAX, eager", "`jnp.tile`", jax_eager, has_pauses=True),
     "jax_jit": Comparison("JAX, under `jax.jit`", "`jnp.tile`", jax_jitted, has_pauses=True),

@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
@@ -24,8 +25,10 @@ NATIVE = {
     "NumPy, onnx.tile": "np.tile",
     "PyTorch, tile": "torch.tile",
     "PyTorch, expand to a view": "Tensor.expand",
+    "PyTorch, tile in torch.compile": "torch.tile",
     "JAX, tile": "jnp.tile",
     "JAX, expand": "jnp.broadcast_to",
+    "JAX, tile in jax.jit": "jnp.tile",
 }
 
 
@@ -41,8 +44,10 @@ def measure(recorder: Recorder) -> None:
         "NumPy, onnx.tile": (_onnx_tile(block), tiled),
         "PyTorch, tile": (_torch_tile(block), tiled),
         "PyTorch, expand to a view": (_torch_expand(column), expanded),
+        "PyTorch, tile in torch.compile": (_torch_compiled(block), tiled),
         "JAX, tile": (_jax_tile(block), tiled),
         "JAX, expand": (_jax_expand(column), expanded),
+        "JAX, tile in jax.jit": (_jax_jitted(block), tiled),
     }
     for case, (sides, expected) in cases.items():
         check(sides, expected, case)
@@ -87,6 +92,13 @@ def _torch_expand(column: np.ndarray) -> Sides:
     }
 
 
+def _torch_compiled(block: np.ndarray) -> Sides:
+    tensor = torch.from_numpy(block)
+    native = torch.compile(lambda a: torch.tile(a, REPEATS), fullgraph=True)
+    ours = torch.compile(lambda a: tileops.tile(a, REPEATS), fullgraph=True)
+    return {"native": functools.partial(native, tensor), "tileops": functools.partial(ours, tensor)}
+
+
 def _jax_tile(block: np.ndarray) -> Sides:
     array = jnp.asarray(block)
     return {
@@ -100,6 +112,16 @@ def _jax_expand(column: np.ndarray) -> Sides:
     return {
         "native": lambda: jnp.broadcast_to(array, TARGET).block_until_ready(),
         "tileops": lambda: tileops.expand(array, TARGET).block_until_ready(),
+    }
+
+
+def _jax_jitted(block: np.ndarray) -> Sides:
+    array = jnp.asarray(block)
+    native = jax.jit(lambda a: jnp.tile(a, REPEATS))
+    ours = jax.jit(lambda a: tileops.tile(a, REPEATS))
+    return {
+        "native": lambda: native(array).block_until_ready(),
+        "tileops": lambda: ours(array).block_until_ready(),
     }
 
 
