@@ -41,7 +41,7 @@ def measure(recorder: Recorder) -> None:
     with with_memory_used_again():
         for name, (dtype, row, repeats) in ROWS.items():
             for size, nbytes in SIZES.items():
-                rows = nbytes // (row * np.dtype(dtype).itemsize * repeats)
+                rows = max(1, nbytes // (row * np.dtype(dtype).itemsize * repeats))
                 _compare(recorder, f"{name} | {size}", random_array((rows, row), dtype), repeats)
 
 

@@ -44,7 +44,7 @@ _SMALL = 6
 _SHORTEST = 6
 """The most bytes of a word's repeats for which passes are faster than a loop in each row."""
 _PASSED = 256 * 1024
-"""The bytes of a result from which on they are."""
+"""The bytes of a result from which on they are, and from which on one row is repeated in blocks."""
 _PAIRED = 16384
 """The fewest bytes whose repeats are worth writing two at once."""
 _COMPUTED_FROM = 2048
@@ -113,11 +113,13 @@ def rows_repeated(nest: Nest) -> tuple[int, int] | None:
     """Give rows and repeats, if a library's own repetition of rows is the fastest way.
 
     It writes a row as often as it is repeated, and then the next. Wider words, and passes over
-    all rows, are faster where those are many and short.
+    all rows, are faster where those are many and short, and blocks where there is but one.
     """
     row = prod(nest.sizes[2:]) * nest.word
     if nest.source == (nest.word // nest.copies,) and nest.sizes[0] < _COMPUTED_FROM:
         return nest.sizes[0], nest.copies
+    if nest.source in ((0,), (0, nest.word)) and nest.copies == 1:
+        return (1, nest.sizes[0]) if nest.nbytes <= _PASSED else None
     if nest.copies > 1 or nest.source not in ((row, 0), (row, 0, nest.word)):
         return None
     is_short = nest.word <= 4 if row > nest.word else row * nest.sizes[1] <= _SHORTEST  # noqa: PLR2004

@@ -76,7 +76,7 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
 
 def repetition(plan: Plan, x: Any) -> Any:
     """Repeat the rows of a contiguous NumPy array by NumPy's own means, or give None."""
-    if len(plan.repeated) != 1 or plan.repeated[0] == 0:
+    if len(plan.repeated) != 1:
         return None
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
     if job.rows is None:

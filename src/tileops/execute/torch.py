@@ -299,10 +299,11 @@ def _fresh(x: Any, plan: Plan) -> Any:
 
 def _move(x: Any, plan: Plan, out: Any, *, is_fresh: bool = False) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
+    is_host = _KINDS[x.device.type] is host
+    if is_host and not _is_short(x, plan):
+        return False
     source, target = _memory("", x), _memory("", out)
-    if _KINDS[x.device.type] is host:
-        if not _is_short(x, plan):
-            return False
+    if is_host:
         threads = torch.get_num_threads()
         host.repeat(plan, x, source, out, target, is_fresh=is_fresh, most_threads=threads)
         return True
