@@ -122,7 +122,7 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
 
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("dtype", ["?", "f2", ">u2", "f4", "M8[us]", "S5"])
-@pytest.mark.parametrize("repeats", [2, 3, 4, 5, 6, 8, 9, 16])
+@pytest.mark.parametrize("repeats", [2, 3, 4, 5, 6, 8, 9, 12, 16, 20, 24])
 def test_each_element_is_followed_by_its_repeats(dtype, repeats):
     rng = np.random.default_rng(repeats)
     dtype = np.dtype(dtype)

@@ -142,6 +142,26 @@ def test_a_short_period_is_widened_twice():
         assert work.passes < 1.02
 
 
+@pytest.mark.parametrize(
+    "itemsize, repeats, word", [(1, 12, 4), (1, 16, 8), (1, 24, 8), (2, 6, 4), (2, 8, 8), (4, 6, 8)]
+)
+def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, repeats, word):
+    """Each word holds some of them, and is computed once for all of its row."""
+    rows = 2**20
+    row = itemsize * repeats
+    plan = cached_plan(TILE, (rows, 1), (1, repeats), itemsize)
+    nest = host_words(make_nest(plan, (itemsize, itemsize), (row, itemsize), itemsize), 16)
+    assert (nest.word, nest.copies) == (word, word // itemsize)
+    for is_near in (True, False):
+        work = work_of(nest, plan_host(nest, is_near))
+        assert work.passes == 1 + word / row
+        assert work.temporary <= nest.nbytes / 4
+        blocks = math.ceil(rows / (work.temporary / word))
+        assert work.calls == blocks * (1 + row // word)
+    odd = host_words(make_nest(plan, (itemsize, itemsize), (row, itemsize), itemsize), itemsize)
+    assert (odd.word, odd.copies) == (itemsize, 1), "addresses that only elements divide"
+
+
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():
     plan = cached_plan(TILE, (100, 3), (1, 4), 8)
     nest = make_nest(plan, (24, 8), (8, 800), 8)

@@ -85,6 +85,8 @@ class Stage(NamedTuple):
 
     sizes: tuple[int, ...]
     fill: "Move"
+    spread: "Copy | Columns" = Copy()
+    """How it is copied; in columns, if it has all of the target's axes, or one round of them."""
 
 
 Move = Copy | Columns | Pairs | Loop | Stage

@@ -6,7 +6,7 @@ innermost loop. Repeats of a word that follow one another cost next to nothing b
 """
 
 from functools import lru_cache
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from tileops._moves import (
     COPY,
@@ -37,6 +37,8 @@ _RUN = 16 * 1024
 """The same for a far target; up to there, a run is one element."""
 _BLOCK = 512 * 1024
 """The bytes of a block that stays in a core's cache between two uses."""
+_COMPUTED_BLOCK = 2 * 1024 * 1024
+"""The same where words are computed, whose calls are several, and wait for the interpreter."""
 _CHUNK = 8 * 1024 * 1024
 """The same for a near target, and the cache that the cores share."""
 _SMALL = 6
@@ -66,15 +68,17 @@ def host_words(nest: Nest, alignment: int) -> Nest:
 
 
 def _widened(nest: Nest, alignment: int) -> Nest:
-    """Let one wide word hold all repeats of a word, where there is such a word."""
-    *sizes, copies = nest.sizes or (1,)
-    word = copies * nest.word
-    if not sizes or word not in NUMBERS or nest.source[-1] != 0:
+    """Let one wide word hold all repeats of a word, or each of several wide words some of them."""
+    *sizes, repeats = nest.sizes or (1,)
+    if not sizes or nest.source[-1] != 0 or nest.target[-1] != nest.word:
         return nest
-    source, target = nest.source[:-1], nest.target[:-1]
-    if nest.target[-1] != nest.word or any(n % word for n in (alignment, *target)):
-        return nest
-    return Nest(tuple(sizes), source, target, word, copies)
+    source, target, row = nest.source[:-1], nest.target[:-1], repeats * nest.word
+    word = gcd(row, alignment, *target, NUMBERS[-1])
+    if word != row:
+        if word <= max(nest.word, NUMBERS[0]) or row > _LINE:
+            return nest
+        sizes, source, target = [*sizes, row // word], (*source, 0), (*target, word)
+    return Nest(tuple(sizes), source, target, word, word // nest.word)
 
 
 @lru_cache(maxsize=4096)
@@ -86,11 +90,16 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     in their order.
     """
     run = _run(nest)
+    axes = _columns(nest)
+    if axes and nest.copies > 1:
+        *rows, words = nest.sizes
+        block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, words * nest.nbytes // _SMALL))
+        if words > 1 and _once(nest, nest.sizes) == (*rows, 1):
+            return looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
     if nest.copies == 1 and run >= (_WIDE if is_near else _RUN):
         block = box(nest.sizes, nest.word, _CHUNK if is_near else _BLOCK)
         return looped(nest, block, COPY) if _repeats(nest, block) else COPY
     if is_near and nest.nbytes // run < _FEW:
-        axes = _columns(nest)
         return Columns(axes) if axes else COPY
     block = box(nest.sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
     if _repeats(nest, block):
@@ -104,7 +113,7 @@ def _fill(nest: Nest) -> Move:
     Rows that are repeated a few times are read all at once before: one by one, each would be
     waited for.
     """
-    rows = tuple(1 if step == 0 else n for n, step in zip(nest.sizes, nest.source, strict=True))
+    rows = _once(nest, nest.sizes)
     few = 1 < prod(nest.sizes) // prod(rows) < _OFTEN
     return Stage(rows, COPY) if few and _run(nest) >= _WIDE else plan_host(nest, True)
 
@@ -120,12 +129,20 @@ def rows_repeated(nest: Nest) -> tuple[int, int] | None:
         return nest.sizes[0], nest.copies
     if nest.source in ((0,), (0, nest.word)) and nest.copies == 1:
         return (1, nest.sizes[0]) if nest.nbytes <= _PASSED else None
+    if nest.copies > 1 and nest.source == (nest.word // nest.copies, 0):
+        is_computed = nest.nbytes >= _PASSED and row * nest.sizes[1] < _LINE // 2
+        return None if is_computed else (nest.sizes[0], nest.copies * nest.sizes[1])
     if nest.copies > 1 or nest.source not in ((row, 0), (row, 0, nest.word)):
         return None
     is_short = nest.word <= 4 if row > nest.word else row * nest.sizes[1] <= _SHORTEST  # noqa: PLR2004
     if is_short and nest.nbytes >= _PASSED and _columns(nest):
         return None
     return nest.sizes[0], nest.sizes[1]
+
+
+def _once(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
+    """Give the sizes of what a block repeats."""
+    return tuple(1 if step == 0 else n for n, step in zip(block, nest.source, strict=True))
 
 
 def _repeats(nest: Nest, block: tuple[int, ...]) -> bool:

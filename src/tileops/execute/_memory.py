@@ -44,12 +44,15 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
     page, nbytes = _huge_page(), prod(shape) * dtype.itemsize
     if page:
         room = page + -nbytes % page
-        if room <= nbytes // 8:
+        if room <= nbytes // 8 and not nbytes < _USED_AGAIN <= nbytes + room:
             memory = np.empty(nbytes + room, np.uint8)
             start = -memory.__array_interface__["data"][0] % page
             return np.ndarray(shape, dtype, memory, start)
     return np.empty(shape, dtype)
 
+
+_USED_AGAIN = 32 * 2**20
+"""The bytes of memory up to which glibc, once it was freed, serves it again before new memory."""
 
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 

@@ -29,14 +29,17 @@ def carry_out(
     empty: Empty = no_stage,
     pair: Pair = no_pairs,
 ) -> None:
-    """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`."""
+    """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`.
+
+    A temporary in its place has one round along axes that are in columns.
+    """
     match move:
         case Copy():
             assign(target, source)
         case Columns(axes):
+            last = [n - 1 for n in source.shape[-axes:]]
             for index in product(*map(range, target.shape[-axes:])):
-                column = (..., *index)
-                assign(target[column], source[column])
+                assign(target[(..., *index)], source[(..., *map(min, index, last))])
         case Pairs():
             pair(target, source, empty)
         case Loop(axis, step, body):
@@ -44,12 +47,15 @@ def carry_out(
             for i in range(0, target.shape[axis], step):
                 part = (*before, slice(i, i + step))
                 carry_out(body, target[part], source[part], assign, empty, pair)
-        case Stage(sizes, fill):
+        case Stage(sizes, fill, spread):
             # The last block along an axis that is looped over may be smaller.
             part = tuple(map(slice, map(min, sizes, target.shape)))
             block = empty(sizes)[part]
             carry_out(fill, block, source[part], assign, empty, pair)
-            _repeat(target, block, assign)
+            if isinstance(spread, Columns):
+                carry_out(spread, target, block, assign)
+            else:
+                _repeat(target, block, assign)
 
 
 def _repeat(target: Any, block: Any, assign: Assign) -> None:
