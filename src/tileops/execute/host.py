@@ -25,7 +25,7 @@ _LARGE = 2**20
 _ROWS = 256
 """The rows from which on one for contiguous arrays does."""
 
-_FAR = 32 * 2**20
+_FAR = 24 * 2**20
 """The bytes of memory in use from which on it is taken to be out of the cache."""
 
 
