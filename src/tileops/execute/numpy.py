@@ -33,10 +33,10 @@ class NumPy(Executor):
 
     def dtype(self, x: Any) -> str:
         """Name the dtype; text is "string", as are objects if each is a str."""
-        kind = x.dtype.kind
-        if kind == "O" or (kind == "T" and hasattr(x.dtype, "na_object")):
+        name = _name(x.dtype)
+        if name is None:
             return "string" if all(isinstance(value, str) for value in x.flat) else x.dtype.name
-        return "string" if kind in "UT" else _name(x.dtype)
+        return name
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element, with its mask; of a reference for objects."""
@@ -121,6 +121,10 @@ class NumPy(Executor):
         """Whether an array holds NumPy's own integers."""
         return array.dtype.kind in "iu"
 
+    def numbers(self, array: Any) -> list[Any]:
+        """Give the values of an array of rank 0 or 1."""
+        return array.tolist() if array.shape else [array.tolist()]
+
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Give the array itself."""
         if device not in (None, "cpu"):
@@ -129,8 +133,11 @@ class NumPy(Executor):
 
 
 @lru_cache(maxsize=256)
-def _name(dtype: Any) -> str:
-    return str(dtype.name)  # put together anew each time, in 2 µs
+def _name(dtype: Any) -> str | None:
+    """Name a dtype, which NumPy takes 2 µs for; None where it depends on the elements."""
+    if dtype.kind == "O" or (dtype.kind == "T" and hasattr(dtype, "na_object")):
+        return None
+    return "string" if dtype.kind in "UT" else str(dtype.name)
 
 
 def _broadcast(values: Any, plan: Plan) -> Any:
