@@ -221,10 +221,13 @@ def run_on_eight_devices(code):
 
 def test_symbolic_counts_are_jax_arrays_own(jax):
     (n,) = jax.export.symbolic_shape("n")
-    with pytest.raises(tileops.RepeatsError, match=r"symbolic size 3.n.*pass integers"):
-        tileops.tile(np.ones((1, 3)), n)
-    with pytest.raises(tileops.ShapeError, match=r"symbolic size n.*pass integers"):
+    for counts in (n, (1, n)):
+        with pytest.raises(tileops.RepeatsError, match=r"symbolic size n.*numpy.*pass integers"):
+            tileops.tile(np.ones((1, 3)), counts)
+    with pytest.raises(tileops.ShapeError, match=r"shape\[0\] is the symbolic size n.*numpy"):
         tileops.expand(np.ones((1, 3)), (n, 3))
+    with pytest.raises(tileops.ShapeError, match="numpy"):
+        tileops.expand_adjoint(np.ones((2, 3)), (n, 3))
 
 
 def test_a_trace_closes_over_arrays(jax):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 import tileops
@@ -412,3 +413,20 @@ def test_no_dtype_loses_its_gradient(torch):
         x = torch.empty(4, 1, dtype=dtype, requires_grad=True)
         for result in (tileops.tile(x, (1, 2)), tileops.expand(x, (4, 2), copy=True)):
             assert result.requires_grad, dtype
+
+
+def test_symbolic_counts_are_tensors_own(torch):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    refused = []
+
+    def program(x):
+        for call in (tileops.tile, tileops.expand):
+            with pytest.raises(TypeError, match=r"symbolic size .*numpy.*pass integers") as caught:
+                call(np.ones((1, 1)), (x.shape[0], 1))
+            refused.append(caught.type.__name__)
+        return tileops.tile(x, (x.shape[0], 1))
+
+    graph = make_fx(program, tracing_mode="symbolic")(torch.ones(3, 4))
+    assert refused == ["RepeatsTypeError", "ShapeTypeError"]
+    assert graph(torch.ones(5, 2)).shape == (25, 2)

@@ -116,9 +116,9 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
             f"{name}: g has dtype {g.dtype}, which has no sums; pass an array of numbers"
         )
     described = shape_argument(name)._replace(name="shape")
-    shape = read_counts(described, shape)
+    shape = read_counts(described, shape, executor)
     check_counts(described, shape)
-    read = read_counts(operator.argument, *counts) if counts else found
+    read = read_counts(operator.argument, counts[0], executor) if counts else found
     plan = executor.plan(operator, shape, read, executor.itemsize(g))
     if plan.shape != found:
         raise ShapeError(

@@ -11,21 +11,22 @@ from tileops.execute.array_api import Executor
 _INT = frozenset({int})
 
 
-def read_counts(argument: Argument, value: Any) -> tuple[int, ...]:
+def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:
     """Turn an int, a sequence of ints or an integer array into a tuple of ints.
 
     Every fixed-width count becomes a Python int, so that no arithmetic on
-    counts can overflow. Symbolic integers stay as they are.
+    counts can overflow. Symbolic integers stay as they are, if they are `of` the library
+    whose array is repeated.
     """
     if isinstance(value, (tuple, list)):
         if _INT.issuperset(map(type, value)):
             return tuple(value)
-        return tuple(_read_one(argument, f"[{i}]", count) for i, count in enumerate(value))
+        return tuple(_read_one(argument, f"[{i}]", count, of) for i, count in enumerate(value))
     if _is_array(value):
-        return _read_array(argument, "", value)
+        return _read_array(argument, "", value, of)
     if is_sequence(value):
-        return read_counts(argument, tuple(value))
-    count = _read_one(argument, "", value)
+        return read_counts(argument, tuple(value), of)
+    count = _read_one(argument, "", value, of)
     if argument.is_vector:
         raise argument.error(
             f"{argument.operator}: {argument.name} is {show(count)}, a single count; "
@@ -86,12 +87,20 @@ def _is_array(value: Any) -> bool:
         return False
 
 
-def _read_one(argument: Argument, where: str, count: Any) -> int:
-    if type(count) is int or execute.is_symbolic(count):
+def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -> int:
+    if type(count) is int:
+        return count
+    if execute.is_symbolic(count):
+        if of is not None and not of.is_symbolic(count):
+            raise argument.type_error(
+                f"{argument.operator}: {argument.name}{where} is the symbolic size {count}, which "
+                f"{of.library} arrays cannot have; pass integers, or an array of the library that "
+                f"traces"
+            )
         return count  # type: ignore[no-any-return]
     if _is_array(count):
         if len(count.shape) == 0:
-            return _read_array(argument, where, count)[0]
+            return _read_array(argument, where, count, of)[0]
     elif not isinstance(count, bool):
         try:
             return index(count)
@@ -100,7 +109,7 @@ def _read_one(argument: Argument, where: str, count: Any) -> int:
     raise _not_an_integer(argument, where, f"{type(count).__name__} {count!r}")
 
 
-def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
+def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
     executor = _executor(argument, where, array)
     is_vector = argument.is_vector and not where
     if len(array.shape) > 1 or (is_vector and len(array.shape) == 0):
@@ -118,7 +127,7 @@ def _read_array(argument: Argument, where: str, array: Any) -> tuple[int, ...]:
     values = _values(argument, where, executor, array)
     if not executor.has_symbols or _INT.issuperset(map(type, values)):
         return tuple(values)
-    return tuple(_read_one(argument, where, value) for value in values)
+    return tuple(_read_one(argument, where, value, of) for value in values)
 
 
 def _executor(argument: Argument, where: str, array: Any) -> Executor:

@@ -26,9 +26,7 @@ def run(
     if operator.dtypes is not None:
         check_dtype(operator, executor.dtype(x))
     itemsize = executor.itemsize(x)
-    how = executor.plan(operator, shape, read_counts(argument, counts), itemsize)
-    if how.nbytes == 0 and not executor.has_symbols:
-        _check_known(operator, executor.library, how)
+    how = executor.plan(operator, shape, read_counts(argument, counts, executor), itemsize)
     executor.check(name, x, how)
     if out is None and copy is not True:
         result = executor.view(x, how)
@@ -59,18 +57,6 @@ def check_options(operator: str, copy: Any = True, out: Any = None, max_bytes: A
             f"{operator}: copy=False asks for a view of the input, and out= is written to; "
             f"leave one of them away"
         )
-
-
-def _check_known(operator: Operator, library: str, how: Plan) -> None:
-    """Refuse symbolic sizes for an array that has none."""
-    for axis, size in enumerate(how.shape):
-        if not known(size):
-            argument = operator.argument
-            raise argument.type_error(
-                f"{operator.name}: axis {axis} of the result would have the symbolic size {size}, "
-                f"which {library} arrays cannot have; pass integers, or an array of the library "
-                f"that traces"
-            )
 
 
 def _is_integer(value: Any) -> bool:
