@@ -11,9 +11,9 @@ SECTIONS = {
     "workloads": workloads,
     "peers": peers,
     "rows": rows,
-    "reuse": reuse,
     "calls": calls,
     "memory": memory,
     "growth": growth,
+    "reuse": reuse,  # last, since it leaves memory to those after it
 }
 """In the order of the page."""

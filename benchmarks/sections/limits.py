@@ -13,6 +13,7 @@ TITLE = "Limits of the machine"
 SECTION = "limits"
 GROUP = "memory"
 SIZE = 64 * 2**20
+PART = 256 * 2**10
 WARM_FILLS = ("fill, NumPy", "fill, PyTorch")
 
 HOW = {
@@ -20,6 +21,7 @@ HOW = {
     "fill, PyTorch": f"`Tensor.fill_` of bytes in use, {TORCH_THREADS} threads",
     "fill of numbers, NumPy": "`ndarray.fill` of float32 in use, one thread",
     "copy, NumPy": "`np.copyto` between arrays in use, one thread",
+    "copy from the cache, NumPy": "`np.copyto` of 256 KiB to each 256 KiB in use, one thread",
     "copy, PyTorch": f"`Tensor.copy_` between tensors in use, {TORCH_THREADS} threads",
     "fill of new memory, NumPy": "`np.empty`, then `fill`",
     "touch of new memory, NumPy": "`np.empty`, then a byte in each 4 KiB: what the system does",
@@ -32,12 +34,14 @@ def measure(recorder: Recorder) -> None:
     buffer = np.ones(SIZE, np.uint8)
     source = np.full(SIZE, 2, np.uint8)
     numbers = buffer.view(np.float32)
+    parts, part = buffer.reshape(-1, PART), source[:PART]
     tensor, other = torch.from_numpy(buffer), torch.from_numpy(source)
     in_use = {
         "fill, NumPy": lambda: buffer.fill(3),
         "fill of numbers, NumPy": lambda: numbers.fill(3),
         "fill, PyTorch": lambda: tensor.fill_(3),
         "copy, NumPy": lambda: np.copyto(buffer, source),
+        "copy from the cache, NumPy": lambda: np.copyto(parts, part),
         "copy, PyTorch": lambda: tensor.copy_(other),
     }
     new_numpy = {

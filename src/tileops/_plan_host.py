@@ -124,20 +124,29 @@ def rows_repeated(nest: Nest) -> tuple[int, int] | None:
     It writes a row as often as it is repeated, and then the next. Wider words, and passes over
     all rows, are faster where those are many and short, and blocks where there is but one.
     """
+    if nest.copies > 1:
+        return _elements_repeated(nest)
     row = prod(nest.sizes[2:]) * nest.word
-    if nest.source == (nest.word // nest.copies,) and nest.sizes[0] < _COMPUTED_FROM:
-        return nest.sizes[0], nest.copies
-    if nest.source in ((0,), (0, nest.word)) and nest.copies == 1:
+    if nest.source in ((0,), (0, nest.word)):
         return (1, nest.sizes[0]) if nest.nbytes <= _PASSED else None
-    if nest.copies > 1 and nest.source == (nest.word // nest.copies, 0):
-        is_computed = nest.nbytes >= _PASSED and row * nest.sizes[1] < _LINE // 2
-        return None if is_computed else (nest.sizes[0], nest.copies * nest.sizes[1])
-    if nest.copies > 1 or nest.source not in ((row, 0), (row, 0, nest.word)):
+    if nest.source not in ((row, 0), (row, 0, nest.word)):
         return None
     is_short = nest.word <= 4 if row > nest.word else row * nest.sizes[1] <= _SHORTEST  # noqa: PLR2004
     if is_short and nest.nbytes >= _PASSED and _columns(nest):
         return None
     return nest.sizes[0], nest.sizes[1]
+
+
+def _elements_repeated(nest: Nest) -> tuple[int, int] | None:
+    """Give the same for elements whose repeats can be computed."""
+    element = nest.word // nest.copies
+    if nest.source == (element,):
+        return (nest.sizes[0], nest.copies) if nest.sizes[0] < _COMPUTED_FROM else None
+    if nest.source != (element, 0):
+        return None
+    rows, words = nest.sizes
+    is_faster = nest.nbytes >= _PASSED and words * nest.word < _LINE // 2
+    return None if is_faster else (rows, words * nest.copies)
 
 
 def _once(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
