@@ -16,6 +16,7 @@ from tileops._plan import cached_plan
 from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host
 from tileops._rules import TILE
+from tileops.execute import host
 from tileops.execute.moving import carry_out
 
 pytestmark = pytest.mark.library("numpy")
@@ -162,6 +163,27 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     assert (odd.word, odd.copies) == (itemsize, 1), "addresses that only elements divide"
 
 
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, passes",
+    [
+        ((100, 16, 1), (1, 40, 8), 4, 1 + 1 / 40),
+        ((256, 512, 1), (1, 4, 3), 8, 1 + 1 / 4),
+        ((34952, 1), (5, 3), 16, 1 + 1 / 5),
+    ],
+)
+def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):
+    plan = cached_plan(TILE, shape, repeats, itemsize)
+    steps = [
+        tuple(itemsize * math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+        for sizes in (shape, plan.shape)
+    ]
+    nest = host_words(make_nest(plan, *steps, itemsize), 16)
+    work = work_of(nest, plan_host(nest, True))
+    assert work.passes == passes
+    assert work.calls < 64
+    assert work.temporary <= nest.nbytes / 4
+
+
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():
     plan = cached_plan(TILE, (100, 3), (1, 4), 8)
     nest = make_nest(plan, (24, 8), (8, 800), 8)
@@ -188,6 +210,35 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak - kept <= workload.result_bytes / 4
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize(
+    "dtype, rows, repeats",
+    [
+        ("u1", (13308, 1, 1), (1, 4, 6)),
+        ("u1", (1, 500, 1), (1, 37, 32)),
+        ("u1", (65536, 1, 1), (1, 1, 16)),
+        ("u1", (70000, 1, 1), (1, 1, 4)),
+        ("u2", (40000, 1, 1), (1, 1, 8)),
+        ("u4", (128, 512, 1), (1, 4, 8)),
+        ("c16", (34952, 1, 1), (5, 1, 3)),
+    ],
+)
+def test_so_do_words_that_are_computed(dtype, rows, repeats, step):
+    x = np.ones((rows[0], rows[1] * step, rows[2]), dtype)[:, ::step]
+    out = np.tile(x, repeats)
+    for keep, call in (
+        (out.nbytes, lambda: tileops.tile(x, repeats)),
+        (0, lambda: tileops.tile(x, repeats, out=out)),
+    ):
+        call()
+        host._temporaries.clear()
+        tracemalloc.start()
+        call()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak - keep <= out.nbytes / 4
 
 
 def test_a_second_copy_of_a_kind_takes_no_memory():

@@ -125,7 +125,7 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
             f"{argument.operator} takes {argument.dtype}; convert it, or pass a tuple of int"
         )
     values = _values(argument, where, executor, array)
-    if not executor.has_symbols or _INT.issuperset(map(type, values)):
+    if _INT.issuperset(map(type, values)):
         return tuple(values)
     return tuple(_read_one(argument, where, value, of) for value in values)
 

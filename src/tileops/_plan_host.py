@@ -30,7 +30,8 @@ _LINE = 32
 _PASSES = 16
 """The most passes over a block."""
 _ROWS = 1024
-"""The fewest rows that a pass is worth."""
+_STRETCH = 64
+"""The fewest rows that a pass is worth, and how many of them follow one another."""
 _WIDE = 256
 """The bytes of a run from which on copies to a near target are fast."""
 _RUN = 16 * 1024
@@ -39,6 +40,10 @@ _BLOCK = 512 * 1024
 """The bytes of a block that stays in a core's cache between two uses."""
 _COMPUTED_BLOCK = 2 * 1024 * 1024
 """The same where words are computed, whose calls are several, and wait for the interpreter."""
+_LARGE = 512 * 1024
+"""The bytes of a result from which on words are computed in a temporary."""
+_CASTS = 80 * 1024
+"""The bytes that NumPy takes besides, to make wide integers of narrow ones."""
 _CHUNK = 8 * 1024 * 1024
 """The same for a near target, and the cache that the cores share."""
 _SMALL = 6
@@ -91,17 +96,18 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     """
     run = _run(nest)
     axes = _columns(nest)
-    if axes and nest.copies > 1:
-        *rows, words = nest.sizes
-        block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, words * nest.nbytes // _SMALL))
-        if words > 1 and _once(nest, nest.sizes) == (*rows, 1):
-            return looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
+    if axes and nest.copies > 1 and nest.source[-1] == 0 and nest.nbytes >= _LARGE:
+        most = min(_COMPUTED_BLOCK, nest.sizes[-1] * (nest.nbytes // 4 - _CASTS))
+        block = box(nest.sizes, nest.word, most)
+        if not _repeats(nest, block):
+            return looped(nest, block, Stage(_once(nest, block), COPY, Columns(axes)))
     if nest.copies == 1 and run >= (_WIDE if is_near else _RUN):
         block = box(nest.sizes, nest.word, _CHUNK if is_near else _BLOCK)
         return looped(nest, block, COPY) if _repeats(nest, block) else COPY
     if is_near and nest.nbytes // run < _FEW:
         return Columns(axes) if axes else COPY
-    block = box(nest.sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
+    sizes = _inside(nest, _WIDE if is_near else _RUN)
+    block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
     if _repeats(nest, block):
         return looped(nest, block, Stage(block, _fill(nest.box(block))))
     return _plan_rows(nest) if run < _WIDE else COPY
@@ -147,6 +153,15 @@ def _elements_repeated(nest: Nest) -> tuple[int, int] | None:
     rows, words = nest.sizes
     is_faster = nest.nbytes >= _PASSED and words * nest.word < _LINE // 2
     return None if is_faster else (rows, words * nest.copies)
+
+
+def _inside(nest: Nest, wide: int) -> tuple[int, ...]:
+    """Give the sizes without repeats of what is wide by itself."""
+    sizes, inside = [], nest.word
+    for n, step in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
+        sizes.append(1 if step == 0 and inside >= wide else n)
+        inside *= n
+    return tuple(reversed(sizes))
 
 
 def _once(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
@@ -200,7 +215,8 @@ def _columns(nest: Nest) -> int:
         if n >= _LOOP[nest.word in WORDS] or passes * n > _PASSES or n * nest.word > _LINE:
             break
         axes, passes = axes + 1, passes * n
-    return axes if axes and nest.sizes[-1 - axes] >= _ROWS else 0
+    rows = nest.sizes[: len(nest.sizes) - axes]
+    return axes if axes and rows[-1] >= _STRETCH and prod(rows) >= _ROWS else 0
 
 
 def threads_for(nest: Nest, is_near: bool, available: int) -> int:
@@ -216,7 +232,12 @@ def threads_for(nest: Nest, is_near: bool, available: int) -> int:
 
 
 def _speed(nest: Nest) -> float:
-    """Estimate the bytes that one thread writes in a ns."""
+    """Estimate the bytes that one thread writes in a ns; what is repeated as a whole, only once."""
+    repeats = prod(nest.sizes) // prod(_inside(nest, _WIDE))
+    return 1 / (1 / (repeats * _speed_inside(nest)) + (repeats > 1) / _FASTEST)
+
+
+def _speed_inside(nest: Nest) -> float:
     if nest.copies > 1:
         return _COMPUTED
     if _columns(nest):
@@ -240,9 +261,10 @@ def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
     whole, since each part reads the source anew.
     """
     block, parts = list(nest.sizes), 1
+    is_whole = is_near and _run(nest) >= _WIDE
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         more = ceil(threads * _PARTS / parts)
-        if is_near or source != 0 or n >= _OFTEN * more:
+        if is_whole or source != 0 or n >= _OFTEN * more:
             block[axis] = ceil(n / more / 2) * 2
             parts *= ceil(n / block[axis])
     return tuple(block)

@@ -151,7 +151,7 @@ def _fresh(values: Any, plan: Plan) -> Any:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, values.dtype)
     if plan.nbytes < _PAGES or values.dtype.hasobject:
-        if plan.nbytes >= _TINY and values.flags.c_contiguous and not values.dtype.hasobject:
+        if plan.nbytes >= _TINY and not values.dtype.hasobject and _may_reshape(values, plan):
             result = host.repetition(plan, values)
             if result is not None:
                 return result
@@ -160,6 +160,13 @@ def _fresh(values: Any, plan: Plan) -> Any:
         result = empty(plan.shape, values.dtype)
     _write(values, plan, result, is_fresh=True)
     return result
+
+
+def _may_reshape(values: Any, plan: Plan) -> bool:
+    """Whether a reshape copies nothing, or little and all bytes: not the padding of records."""
+    if values.flags.c_contiguous:
+        return True
+    return values.nbytes <= plan.nbytes // 4 and not values.dtype.names
 
 
 def _write(values: Any, plan: Plan, out: Any, *, is_fresh: bool) -> None:
