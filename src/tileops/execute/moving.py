@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import product
+from operator import mod
 from typing import Any
 
 from tileops._moves import Columns, Copy, Loop, Move, Pairs, Stage
@@ -37,9 +38,11 @@ def carry_out(
         case Copy():
             assign(target, source)
         case Columns(axes):
-            last = [n - 1 for n in source.shape[-axes:]]
-            for index in product(*map(range, target.shape[-axes:])):
-                assign(target[(..., *index)], source[(..., *map(min, index, last))])
+            sizes, rounds = target.shape[-axes:], source.shape[-axes:]
+            for index in product(*map(range, sizes)):
+                column = (..., *index)
+                first = column if rounds == sizes else (..., *map(mod, index, rounds))
+                assign(target[column], source[first])
         case Pairs():
             pair(target, source, empty)
         case Loop(axis, step, body):
