@@ -56,6 +56,9 @@ PROGRAMS = {
     "expand, copied": lambda x, y: tileops.expand(x[:, None], (1, y.shape[1], 1), copy=True),
     "onnx": lambda x, _: tileops.onnx.tile(x, (2, 3)),
     "openvino": lambda x, _: tileops.openvino.tile(x, (2, 3)),
+    "directml": lambda x, y: tileops.directml.tile(x, (2, y.shape[1])),
+    "tile by one size": lambda x, y: tileops.tile(x, y.shape[0]),
+    "onnx 1": lambda x, y: tileops.onnx.tile_1(x, y.shape[0], 1),
     "adjoints": lambda x, _: tileops.expand_adjoint(
         tileops.tile_adjoint(tileops.tile(x, (2, 3)), tuple(x.shape), (2, 3)), (1, x.shape[1])
     ),

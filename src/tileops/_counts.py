@@ -81,6 +81,8 @@ def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> An
 
 
 def _is_array(value: Any) -> bool:
+    if type(value) is int:  # a symbolic one too, to torch.compile, which can ask it nothing else
+        return False
     try:
         return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)
     except RuntimeError:  # a nested tensor of PyTorch has no shape

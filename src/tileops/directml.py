@@ -1,9 +1,9 @@
 """DirectML Tile: the rules of DML_TILE_OPERATOR_DESC at each feature level."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -261,28 +261,14 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
 
 def _operator(feature_level: Any) -> Operator:
     """Give the rules of a feature level, or refuse what is none."""
-    return _operator_at(feature_level if isinstance(feature_level, str) else repr(feature_level))
-
-
-@lru_cache(maxsize=32)
-def _operator_at(feature_level: str) -> Operator:
-    """Give the rules of the last feature level that changed the operator."""
-    number = re.fullmatch(r"([0-9])\.([0-9])", feature_level)
-    level = tuple(map(int, number.groups())) if number else (0, 0)
-    if not min(_LEVELS) <= level <= _LATEST:
+    found = _OPERATORS.get(feature_level) if isinstance(feature_level, str) else None
+    if found is None:
+        given = feature_level if isinstance(feature_level, str) else repr(feature_level)
         raise UnsupportedError(
-            f"DirectML Tile: feature_level is {feature_level[:20]!r}; feature levels go from "
+            f"DirectML Tile: feature_level is {given[:20]!r}; feature levels go from "
             f"'1.0' to '{_LATEST[0]}.{_LATEST[1]}'"
         )
-    counts, dtypes = _LEVELS[max(since for since in _LEVELS if since <= level)]
-    argument = TILE.argument._replace(
-        operator=f"DirectML Tile at feature level {feature_level}",
-        remedy="1 keeps a dimension as it is",
-        least=1,
-        greatest=_UINT_MAX,
-        is_vector=True,
-    )
-    return Operator(argument, partial(_align, counts), dtypes)
+    return found
 
 
 def _align(
@@ -304,6 +290,26 @@ def _align(
                 f"{_UINT_MAX}; use smaller repeats"
             )
     return sizes, repeats
+
+
+def _at(level: tuple[int, int]) -> Operator:
+    """Make the rules of the last feature level that changed the operator."""
+    counts, dtypes = _LEVELS[max(since for since in _LEVELS if since <= level)]
+    argument = TILE.argument._replace(
+        operator=f"DirectML Tile at feature level {level[0]}.{level[1]}",
+        remedy="1 keeps a dimension as it is",
+        least=1,
+        greatest=_UINT_MAX,
+        is_vector=True,
+    )
+    return Operator(argument, partial(_align, counts), dtypes)
+
+
+_OPERATORS = {
+    f"{level[0]}.{level[1]}": _at(level)
+    for level in product(range(10), range(10))
+    if min(_LEVELS) <= level <= _LATEST
+}
 
 
 def _tuple(value: Any) -> Any:
