@@ -118,8 +118,12 @@ def torch_expand(workload: Workload, x: np.ndarray) -> Sides:
 
 def torch_compiled(workload: Workload, x: np.ndarray) -> Sides:
     """Tile tensors in a compiled function."""
-    tensor, repeats = to_torch(x), workload.repeats
-    torch.compiler.reset()  # a function is compiled a few times at most, for all workloads
+    return compiled(to_torch(x), workload.repeats)
+
+
+def compiled(tensor: torch.Tensor, repeats: tuple[int, ...]) -> Sides:
+    """Tile one tensor, each side in a function that is compiled for it."""
+    torch.compiler.reset()  # a function is compiled a few times at most, for all tensors
     native = torch.compile(lambda a: torch.tile(a, repeats), fullgraph=True)
     ours = torch.compile(lambda a: tileops.tile(a, repeats), fullgraph=True)
     return {"native": functools.partial(native, tensor), "tileops": functools.partial(ours, tensor)}
@@ -136,7 +140,11 @@ def jax_eager(workload: Workload, x: np.ndarray) -> Sides:
 
 def jax_jitted(workload: Workload, x: np.ndarray) -> Sides:
     """Tile JAX arrays in a compiled function, and wait for the result."""
-    array, repeats = jnp.asarray(x), workload.repeats
+    return jitted(jnp.asarray(x), workload.repeats)
+
+
+def jitted(array: jax.Array, repeats: tuple[int, ...]) -> Sides:
+    """Tile one JAX array, each side in a compiled function."""
     native = jax.jit(lambda a: jnp.tile(a, repeats))
     ours = jax.jit(lambda a: tileops.tile(a, repeats))
     return {

@@ -34,7 +34,7 @@ def copies(draw):
     """A shape, repeats, and where source and target lie."""
     rank = draw(st.integers(0, 4))
     shape = tuple(draw(st.integers(1, 5)) for _ in range(draw(st.integers(0, rank))))
-    repeats = tuple(draw(st.integers(1, 5)) for _ in range(rank))
+    repeats = tuple(draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16])) for _ in range(rank))
     itemsize = draw(st.sampled_from([1, 1, 2, 3, 4, 8, 12, 16, 24]))
     source = draw(strides(shape, itemsize))
     kept = tuple(draw(st.sampled_from([1, 1, 1, 0])) for _ in shape)
@@ -143,6 +143,18 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
             out = filled[offset : len(expected) + offset].view(dtype).reshape(rows, repeats)
             assert tileops.tile(x, (1, repeats), out=out) is out
             assert filled.tobytes() == bytes([7] * offset) + expected + bytes([7] * 3)
+
+
+@pytest.mark.usefixtures("thresholds")
+@pytest.mark.parametrize("dtype, repeats", [("u1", 16), ("u2", 8), ("f4", 4), ("u1", 12)])
+def test_rows_with_gaps_of_elements_and_their_repeats(dtype, repeats):
+    rng = np.random.default_rng(repeats)
+    x = rng.integers(0, 200, (50000, 5, 1)).astype(dtype)[:, :3]
+    expected = b"".join(element.tobytes() * repeats for element in x.reshape(-1))
+    out = np.zeros((50000, 3, repeats), dtype)
+    assert tileops.tile(x, (1, 1, repeats), out=out) is out
+    assert out.tobytes() == expected
+    assert tileops.tile(x, (1, 1, repeats)).tobytes() == expected
 
 
 def test_bytes_and_their_repeats_in_four_threads_at_once():

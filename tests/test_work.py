@@ -35,13 +35,27 @@ class Work(NamedTuple):
     """Bytes of all temporaries."""
 
 
-def nest_of(workload):
-    plan = cached_plan(TILE, workload.shape, workload.counts, workload.itemsize)
+def nest_between(shape, repeats, itemsize):
+    """Describe a copy between arrays in the order of their elements."""
+    plan = cached_plan(TILE, shape, repeats, itemsize)
     steps = [
-        tuple(workload.itemsize * math.prod(shape[i + 1 :]) for i in range(len(shape)))
-        for shape in (workload.shape, plan.shape)
+        tuple(itemsize * math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+        for sizes in (shape, plan.shape)
     ]
-    return make_nest(plan, *steps, workload.itemsize)
+    return make_nest(plan, *steps, itemsize)
+
+
+def nest_of(workload):
+    return nest_between(workload.shape, workload.counts, workload.itemsize)
+
+
+def peak_of(call):
+    """Give the most bytes that a call holds beyond those before it."""
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 def work_of(nest, move):
@@ -150,8 +164,8 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     """Each word holds some of them, and is computed once for all of its row."""
     rows = 2**20
     row = itemsize * repeats
-    plan = cached_plan(TILE, (rows, 1), (1, repeats), itemsize)
-    nest = host_words(make_nest(plan, (itemsize, itemsize), (row, itemsize), itemsize), 16)
+    in_bytes = nest_between((rows, 1), (1, repeats), itemsize)
+    nest = host_words(in_bytes, 16)
     assert (nest.word, nest.copies) == (word, word // itemsize)
     for is_near in (True, False):
         work = work_of(nest, plan_host(nest, is_near))
@@ -159,7 +173,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
         assert work.temporary <= nest.nbytes / 4
         blocks = math.ceil(rows / (work.temporary / word))
         assert work.calls == blocks * (1 + row // word)
-    odd = host_words(make_nest(plan, (itemsize, itemsize), (row, itemsize), itemsize), itemsize)
+    odd = host_words(in_bytes, itemsize)
     assert (odd.word, odd.copies) == (itemsize, 1), "addresses that only elements divide"
 
 
@@ -172,12 +186,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     ],
 )
 def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):
-    plan = cached_plan(TILE, shape, repeats, itemsize)
-    steps = [
-        tuple(itemsize * math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
-        for sizes in (shape, plan.shape)
-    ]
-    nest = host_words(make_nest(plan, *steps, itemsize), 16)
+    nest = host_words(nest_between(shape, repeats, itemsize), 16)
     work = work_of(nest, plan_host(nest, True))
     assert work.passes == passes
     assert work.calls < 64
@@ -205,11 +214,7 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
         (workload.result_bytes, lambda: tileops.tile(x, workload.repeats)),
         (0, lambda: tileops.tile(x, workload.repeats, out=out)),
     ):
-        tracemalloc.start()
-        call()
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak - kept <= workload.result_bytes / 4
+        assert peak_of(call) - kept <= workload.result_bytes / 4
 
 
 @pytest.mark.parametrize("step", [1, 2])
@@ -228,28 +233,20 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
 def test_so_do_words_that_are_computed(dtype, rows, repeats, step):
     x = np.ones((rows[0], rows[1] * step, rows[2]), dtype)[:, ::step]
     out = np.tile(x, repeats)
-    for keep, call in (
+    for kept, call in (
         (out.nbytes, lambda: tileops.tile(x, repeats)),
         (0, lambda: tileops.tile(x, repeats, out=out)),
     ):
         call()
         host._temporaries.clear()
-        tracemalloc.start()
-        call()
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak - keep <= out.nbytes / 4
+        assert peak_of(call) - kept <= out.nbytes / 4
 
 
 def test_a_second_copy_of_a_kind_takes_no_memory():
     x = np.ones((1, 8192), np.uint8)
     out = np.empty((8192, 8192), np.uint8)
     tileops.tile(x, (8192, 1), out=out)
-    tracemalloc.start()
-    tileops.tile(x, (8192, 1), out=out)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**16
+    assert peak_of(lambda: tileops.tile(x, (8192, 1), out=out)) < 2**16
 
 
 @pytest.mark.parametrize(

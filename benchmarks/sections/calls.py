@@ -2,13 +2,12 @@
 
 import functools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
 
 import tileops
-from benchmarks.libraries import Sides, as_bytes, check
+from benchmarks.libraries import Sides, as_bytes, check, compiled, jitted
 from benchmarks.results import Recorder, Results
 from benchmarks.tables import Table, number, ratio
 from benchmarks.workloads import random_array
@@ -44,10 +43,10 @@ def measure(recorder: Recorder) -> None:
         "NumPy, onnx.tile": (_onnx_tile(block), tiled),
         "PyTorch, tile": (_torch_tile(block), tiled),
         "PyTorch, expand to a view": (_torch_expand(column), expanded),
-        "PyTorch, tile in torch.compile": (_torch_compiled(block), tiled),
+        "PyTorch, tile in torch.compile": (compiled(torch.from_numpy(block), REPEATS), tiled),
         "JAX, tile": (_jax_tile(block), tiled),
         "JAX, expand": (_jax_expand(column), expanded),
-        "JAX, tile in jax.jit": (_jax_jitted(block), tiled),
+        "JAX, tile in jax.jit": (jitted(jnp.asarray(block), REPEATS), tiled),
     }
     for case, (sides, expected) in cases.items():
         check(sides, expected, case)
@@ -92,13 +91,6 @@ def _torch_expand(column: np.ndarray) -> Sides:
     }
 
 
-def _torch_compiled(block: np.ndarray) -> Sides:
-    tensor = torch.from_numpy(block)
-    native = torch.compile(lambda a: torch.tile(a, REPEATS), fullgraph=True)
-    ours = torch.compile(lambda a: tileops.tile(a, REPEATS), fullgraph=True)
-    return {"native": functools.partial(native, tensor), "tileops": functools.partial(ours, tensor)}
-
-
 def _jax_tile(block: np.ndarray) -> Sides:
     array = jnp.asarray(block)
     return {
@@ -112,16 +104,6 @@ def _jax_expand(column: np.ndarray) -> Sides:
     return {
         "native": lambda: jnp.broadcast_to(array, TARGET).block_until_ready(),
         "tileops": lambda: tileops.expand(array, TARGET).block_until_ready(),
-    }
-
-
-def _jax_jitted(block: np.ndarray) -> Sides:
-    array = jnp.asarray(block)
-    native = jax.jit(lambda a: jnp.tile(a, REPEATS))
-    ours = jax.jit(lambda a: tileops.tile(a, REPEATS))
-    return {
-        "native": lambda: native(array).block_until_ready(),
-        "tileops": lambda: ours(array).block_until_ready(),
     }
 
 

@@ -257,14 +257,14 @@ _COMPUTED = 16
 def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
     """Choose blocks that so many threads can share, each taking the next when it has done one.
 
-    The outer loops are cut first. Where the target is far, those over a few repeats are left
-    whole, since each part reads the source anew.
+    The outer loops are cut first. Where the target is far, or rows are short, those over a few
+    repeats are left whole, since each part reads the source anew, or puts rows together anew.
     """
     block, parts = list(nest.sizes), 1
-    is_whole = is_near and _run(nest) >= _WIDE
+    is_cheap = is_near and _run(nest) >= _WIDE
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         more = ceil(threads * _PARTS / parts)
-        if is_whole or source != 0 or n >= _OFTEN * more:
+        if is_cheap or source != 0 or n >= _OFTEN * more:
             block[axis] = ceil(n / more / 2) * 2
             parts *= ceil(n / block[axis])
     return tuple(block)

@@ -41,9 +41,6 @@ class Executor:
     max_rank: int | None = 64
     """The most axes of an array; NumPy's limit, where most others lie on it."""
 
-    has_symbols = False
-    """Whether sizes may be symbolic, in the traces that the library makes of programs."""
-
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
         shape = tuple(x.shape)

@@ -31,8 +31,6 @@ class Jax(Executor):
 
     max_rank = None
 
-    has_symbols = True
-
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element."""
         return int(x.dtype.itemsize)

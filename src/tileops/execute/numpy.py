@@ -121,10 +121,6 @@ class NumPy(Executor):
         """Whether an array holds NumPy's own integers."""
         return array.dtype.kind in "iu"
 
-    def numbers(self, array: Any) -> list[Any]:
-        """Give the values of an array of rank 0 or 1."""
-        return array.tolist() if array.shape else [array.tolist()]
-
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Give the array itself."""
         if device not in (None, "cpu"):

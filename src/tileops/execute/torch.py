@@ -82,8 +82,6 @@ class Torch(Executor):
 
     max_rank = None
 
-    has_symbols = True
-
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; sizes may be symbolic while tracing.
 
