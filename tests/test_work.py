@@ -1,7 +1,9 @@
 """The work that copies take, counted and not timed: words, calls, bytes written and staged."""
 
 import math
+import mmap
 import os
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host
 from tileops._rules import TILE
 from tileops.execute import host
+from tileops.execute._memory import is_in_use
 from tileops.execute.moving import carry_out
 
 pytestmark = pytest.mark.library("numpy")
@@ -244,7 +247,7 @@ def test_so_do_words_that_are_computed(dtype, rows, repeats, step):
 
 def test_a_second_copy_of_a_kind_takes_no_memory():
     x = np.ones((1, 8192), np.uint8)
-    out = np.empty((8192, 8192), np.uint8)
+    out = np.ones((8192, 8192), np.uint8)
     tileops.tile(x, (8192, 1), out=out)
     assert peak_of(lambda: tileops.tile(x, (8192, 1), out=out)) < 2**16
 
@@ -279,3 +282,37 @@ def test_the_page_about_gpus_says_what_the_plans_say():
         fewer = elements / (moved or elements)
         expected = [str(full.itemsize), ", then ".join(map(str, words)), f"{fewer:.1f}"]
         assert rows[workload.name] == expected
+
+
+def new_memory(size):
+    """Take memory from the system that nobody has touched."""
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(memory, np.uint8)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked about its pages")
+def test_memory_is_in_use_once_it_was_touched():
+    size = 64 * 2**20
+    memory = new_memory(size)
+    assert not is_in_use(memory)
+    memory[size // 2 - 2**20 : size // 2 + 2**20] = 1
+    assert is_in_use(memory)
+    assert is_in_use(memory[::-1])
+    assert is_in_use(memory.reshape(2, -1)[1:, :9])
+    assert not is_in_use(memory[: size // 4])
+    assert is_in_use(np.ones(()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked about its pages")
+def test_new_memory_is_written_in_the_order_of_its_pages(monkeypatch):
+    taken = []
+    monkeypatch.setattr(host, "_carry_out", lambda move, *_: taken.append(move))
+    x, repeats = np.ones((1, 2048), np.uint8), (16384, 1)
+    out = new_memory(16384 * 2048).reshape(16384, 2048)
+    job = host.make_contiguous_job(cached_plan(TILE, x.shape, repeats, 1), 2, 1)
+    assert job.near != job.far
+    with tileops.single_threaded():
+        tileops.tile(x, repeats, out=out)
+        out.fill(1)
+        tileops.tile(x, repeats, out=out)
+    assert taken == [job.near, job.far]

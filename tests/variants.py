@@ -21,7 +21,7 @@ _TINY = {
         "LEAST": 1,
         "SMALL": 1,
         "_LARGE": 1,
-        "_FAR": 256,
+        "FAR": 256,
     },
     "tileops.execute.device": {"LEAST": 1},
     "tileops._plan_host": {

@@ -27,6 +27,11 @@ def word_dtype(word: int) -> Any:
     return np.dtype(_NUMBERS.get(word, f"V{word}"))
 
 
+def address_of(array: Any) -> int:
+    """Give the address of a NumPy array's first element."""
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
 def as_array(memory: Memory, owner: Any = None, *, writable: bool = False) -> Any:
     """Give memory as words in an array, which keeps its owner alive.
 
@@ -46,7 +51,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
         room = page + -nbytes % page
         if room <= nbytes // 8 and not nbytes < _USED_AGAIN <= nbytes + room:
             memory = np.empty(nbytes + room, np.uint8)
-            start = -memory.__array_interface__["data"][0] % page
+            start = -address_of(memory) % page
             return np.ndarray(shape, dtype, memory, start)
     return np.empty(shape, dtype)
 
@@ -73,23 +78,40 @@ def prefer_huge_pages(address: int, nbytes: int) -> None:
 
     Each page is cleared when it is first touched; of 4 KiB, that takes longer than the copy.
     """
-    advise = _madvise()
+    libc = _libc()
     start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
-    if advise is not None and nbytes >= _HUGE:
-        advise(start, address + nbytes - start, mmap.MADV_HUGEPAGE)
+    if libc is not None and nbytes >= _HUGE:
+        libc.madvise(start, address + nbytes - start, mmap.MADV_HUGEPAGE)
 
 
 _HUGE = 4 * 2**20
 """The bytes from which on NumPy asks for them, too."""
 
 
+def is_in_use(array: Any) -> bool:
+    """Whether the middle of an array's memory was touched; new memory is cleared when it is.
+
+    True where the system cannot tell.
+    """
+    libc = _libc()
+    if libc is None:
+        return True
+    middle = array[(*(n // 2 for n in array.shape), ...)]
+    start = address_of(middle) // mmap.PAGESIZE * mmap.PAGESIZE
+    pages = ctypes.c_ubyte(1)
+    libc.mincore(start, 1, ctypes.byref(pages))
+    return bool(pages.value & 1)
+
+
 @cache
-def _madvise() -> Any:
+def _libc() -> Any:
+    """Give the C library where it is Linux's, with the types of what is called here."""
     if not hasattr(mmap, "MADV_HUGEPAGE"):
         return None
-    advise = ctypes.CDLL(None).madvise
-    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return advise
+    libc = ctypes.CDLL(None)
+    libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    return libc
 
 
 class _Interface:

@@ -12,7 +12,7 @@ from tileops import _threads
 from tileops._moves import COPY, Move, Nest, contiguous, make_nest
 from tileops._plan import Plan
 from tileops._plan_host import cut, host_words, plan_host, rows_repeated, threads_for
-from tileops.execute._memory import Memory, as_array, word_dtype
+from tileops.execute._memory import Memory, address_of, as_array, is_in_use, word_dtype
 from tileops.execute.moving import Empty, carry_out
 
 SMALL = 1024
@@ -25,7 +25,7 @@ _LARGE = 2**20
 _ROWS = 256
 """The rows from which on one for contiguous arrays does."""
 
-_FAR = 24 * 2**20
+FAR = 24 * 2**20
 """The bytes of memory in use from which on it is taken to be out of the cache."""
 
 
@@ -88,13 +88,13 @@ def repetition(plan: Plan, x: Any) -> Any:
     return x.reshape(rows, -1).repeat(repeats, 0).reshape(plan.shape)
 
 
-def repeat_contiguous(plan: Plan, x: Any, out: Any, *, is_fresh: bool) -> None:
+def repeat_contiguous(plan: Plan, x: Any, out: Any) -> None:
     """Write the repetition of a NumPy array into another, both in the order of their elements."""
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
     read = np.ndarray(job.sizes, job.read, x, 0, job.source)
     written = np.ndarray(job.sizes, job.written, out, 0, job.target)
-    if not job.is_alone or plan.nbytes >= _FAR:
-        _share(job, read, written, is_fresh, None)
+    if not job.is_alone or plan.nbytes >= FAR:
+        _share(job, read, written, None)
     elif job.near is COPY:
         _assign(written, read)
     else:
@@ -107,8 +107,6 @@ def repeat(
     source: Memory,
     out: Any,
     target: Memory,
-    *,
-    is_fresh: bool,
     most_threads: int | None = None,
 ) -> None:
     """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`."""
@@ -117,7 +115,7 @@ def repeat(
     words = job.read.itemsize, job.written.itemsize
     read = as_array(Memory(source.address, job.sizes, job.source, words[0]), x)
     written = as_array(Memory(target.address, job.sizes, job.target, words[1]), out, writable=True)
-    _share(job, read, written, is_fresh, most_threads)
+    _share(job, read, written, most_threads)
 
 
 def _assign(written: Any, read: Any) -> None:
@@ -197,18 +195,14 @@ def _temporary(sizes: tuple[int, ...], written: Any) -> Any:
         memory = None
     if memory is None or memory.size < nbytes:
         memory = np.empty(nbytes, np.uint8)
-    apart = _address(written) - _address(memory) + _APART
+    apart = address_of(written) - address_of(memory) + _APART
     return np.ndarray(sizes, written.dtype, memory, apart % _PAGE)
 
 
-def _address(array: Any) -> int:
-    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
-
-
-def _share(job: Job, read: Any, written: Any, is_fresh: bool, most_threads: int | None) -> None:
+def _share(job: Job, read: Any, written: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     nest = job.nest
-    is_near = is_fresh or nest.nbytes < _FAR
+    is_near = nest.nbytes < FAR or not is_in_use(written)
 
     def run(part: tuple[Any, ...]) -> None:
         there = written[part]

@@ -9,7 +9,7 @@ import numpy as np
 from tileops._plan import Plan
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
-from tileops.execute._memory import Memory, empty
+from tileops.execute._memory import Memory, address_of, empty, is_in_use
 from tileops.execute.array_api import Executor, wide_dtype
 
 _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
@@ -105,7 +105,7 @@ class NumPy(Executor):
             raise OutputError(f"{operator}: out is read-only; pass a writable array")
         if np.may_share_memory(x, out) or not out.flags.forc:
             _out.check_memory(operator, _memory(x), _memory(out))
-        _write(x, plan, out, is_fresh=False)
+        _write(x, plan, out)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; of any byte order, of subclasses and masked arrays, too."""
@@ -146,15 +146,19 @@ def _fresh(values: Any, plan: Plan) -> Any:
     if plan.nbytes == 0 or values.itemsize == 0:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, values.dtype)
-    if plan.nbytes < _PAGES or values.dtype.hasobject:
-        if plan.nbytes >= _TINY and not values.dtype.hasobject and _may_reshape(values, plan):
-            result = host.repetition(plan, values)
-            if result is not None:
-                return result
-        result = np.empty(plan.shape, values.dtype)
-    else:
+    has_bytes = not values.dtype.hasobject
+    if has_bytes and plan.nbytes >= _PAGES:
         result = empty(plan.shape, values.dtype)
-    _write(values, plan, result, is_fresh=True)
+        if plan.nbytes >= host.FAR or not is_in_use(result):
+            _write(values, plan, result)
+            return result
+        del result  # what is made below gets the same memory
+    if has_bytes and plan.nbytes >= _TINY and _may_reshape(values, plan):
+        result = host.repetition(plan, values)
+        if result is not None:
+            return result
+    result = np.empty(plan.shape, values.dtype)
+    _write(values, plan, result)
     return result
 
 
@@ -165,15 +169,15 @@ def _may_reshape(values: Any, plan: Plan) -> bool:
     return values.nbytes <= plan.nbytes // 4 and not values.dtype.names
 
 
-def _write(values: Any, plan: Plan, out: Any, *, is_fresh: bool) -> None:
+def _write(values: Any, plan: Plan, out: Any) -> None:
     dtype = values.dtype
     if plan.nbytes >= host.SMALL and dtype.itemsize and not dtype.hasobject:
         if values.flags.c_contiguous and out.flags.c_contiguous:
             if host.pays(plan):
-                host.repeat_contiguous(plan, values, out, is_fresh=is_fresh)
+                host.repeat_contiguous(plan, values, out)
                 return
         elif plan.nbytes >= host.LEAST:
-            host.repeat(plan, values, _memory(values), out, _memory(out), is_fresh=is_fresh)
+            host.repeat(plan, values, _memory(values), out, _memory(out))
             return
     if dtype.names and dtype.itemsize and not dtype.hasobject:
         # Field by field, padding would stay what the memory held before.
@@ -199,8 +203,7 @@ def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
 
 
 def _memory(array: Any) -> Memory:
-    address = array.__array_interface__["data"][0]
-    return Memory(address, array.shape, array.strides, array.itemsize)
+    return Memory(address_of(array), array.shape, array.strides, array.itemsize)
 
 
 executor = NumPy()

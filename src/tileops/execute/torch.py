@@ -292,20 +292,19 @@ def _fresh(x: Any, plan: Plan) -> Any:
     result = torch.empty(plan.shape, dtype=x.dtype, device=x.device)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
-    if not _move(x, plan, result, is_fresh=True):
+    if not _move(x, plan, result):
         result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
 
 
-def _move(x: Any, plan: Plan, out: Any, *, is_fresh: bool = False) -> bool:
+def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
     is_host = _KINDS[x.device.type] is host
     if is_host and not _is_short(x, plan):
         return False
     source, target = _memory("", x), _memory("", out)
     if is_host:
-        threads = torch.get_num_threads()
-        host.repeat(plan, x, source, out, target, is_fresh=is_fresh, most_threads=threads)
+        host.repeat(plan, x, source, out, target, torch.get_num_threads())
         return True
     # From here on only the alignment of the addresses counts, and that of offsets as much.
     source = source._replace(address=source.address | x.storage_offset() * x.itemsize)
