@@ -113,23 +113,29 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
     executor = _executor(argument, where, array)
-    is_vector = argument.is_vector and not where
-    if len(array.shape) > 1 or (is_vector and len(array.shape) == 0):
+    rank = len(array.shape)
+    if rank > 1 or (rank == 0 and argument.is_vector and not where):
+        single = "" if argument.is_vector and not where else "an int or "
         raise argument.error(
             f"{argument.operator}: {argument.name}{where} has shape {tuple(array.shape)}; "
-            f"it must be {'' if is_vector else 'an int or '}one-dimensional; flatten it"
+            f"it must be {single}one-dimensional; flatten it"
         )
-    if not executor.is_integer(array):
-        raise _not_an_integer(argument, where, f"an array of {array.dtype}")
-    if argument.dtype is not None and executor.dtype(array) != argument.dtype:
-        raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} has dtype {executor.dtype(array)}; "
-            f"{argument.operator} takes {argument.dtype}; convert it, or pass a tuple of int"
-        )
+    if argument.dtype is None or executor.dtype(array) != argument.dtype:
+        _check_dtype(argument, where, executor, array)
     values = _values(argument, where, executor, array)
     if _INT.issuperset(map(type, values)):
         return tuple(values)
     return tuple(_read_one(argument, where, value, of) for value in values)
+
+
+def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any) -> None:
+    if not executor.is_integer(array):
+        raise _not_an_integer(argument, where, f"an array of {array.dtype}")
+    if argument.dtype is not None:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name}{where} has dtype {executor.dtype(array)}; "
+            f"{argument.operator} takes {argument.dtype}; convert it, or pass a tuple of int"
+        )
 
 
 def _executor(argument: Argument, where: str, array: Any) -> Executor:

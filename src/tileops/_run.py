@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tileops import execute
 from tileops._counts import read_counts
 from tileops._plan import Plan
 from tileops._rules import Operator, check_dtype, check_limit, known
 from tileops.errors import DTypeError, OutputError
+from tileops.execute import executor_of
 
 
 def run(
@@ -19,7 +19,7 @@ def run(
 ) -> Any:
     """Apply an operator, or refuse before anything is allocated or written."""
     name, argument = operator.name, operator.argument
-    executor = execute.executor_of(name, x)
+    executor = executor_of(name, x)
     if out is not None or max_bytes is not None or (copy is not True and copy is not None):
         check_options(name, copy, out, max_bytes)
     shape = executor.shape(name, x)

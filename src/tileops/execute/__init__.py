@@ -75,7 +75,7 @@ def find(x: Any) -> Executor | None:
         # Under torch.compile this is traced, which an import by its name would end.
         from tileops.execute import torch  # noqa: PLC0415
 
-        if torch.is_compiling():
+        if torch.is_dynamo_compiling():
             return torch.executor
     name = next((name for name, test in _TESTS.items() if test(x)), None)
     if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):

@@ -142,7 +142,7 @@ class Executor:
         """Give the values of a numeric array of rank 0 or 1; any error if they are not known."""
         if hasattr(array, "tolist"):
             values = array.tolist()
-            return values if array.shape else [values]
+            return values if isinstance(values, list) else [values]
         convert = index if self.is_integer(array) else float
         return list(map(convert, array)) if array.shape else [convert(array)]
 

@@ -75,12 +75,10 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
 
 
 def repetition(plan: Plan, x: Any) -> Any:
-    """Repeat the rows of a NumPy array by NumPy's own means, or give None.
+    """Repeat the rows of a NumPy array by NumPy's own means, along one axis, or give None.
 
     One that is not contiguous may be copied.
     """
-    if len(plan.repeated) != 1:
-        return None
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
     if job.rows is None:
         return None

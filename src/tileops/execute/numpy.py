@@ -153,7 +153,12 @@ def _fresh(values: Any, plan: Plan) -> Any:
             _write(values, plan, result)
             return result
         del result  # what is made below gets the same memory
-    if has_bytes and plan.nbytes >= _TINY and _may_reshape(values, plan):
+    if (
+        len(plan.repeated) == 1
+        and plan.nbytes >= _TINY
+        and has_bytes
+        and _may_reshape(values, plan)
+    ):
         result = host.repetition(plan, values)
         if result is not None:
             return result

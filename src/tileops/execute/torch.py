@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import strided
-from torch.compiler import is_compiling as is_compiling  # noqa: PLC0414 (the choice of the library asks, too)
+from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: PLC0414 (exported)
 from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
@@ -125,7 +125,7 @@ class Torch(Executor):
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
         """Plan; without the cache under torch.compile, which traces through it with a warning."""
-        if is_compiling():
+        if is_dynamo_compiling():
             from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
 
             rule, argument = operator.align, operator.argument
