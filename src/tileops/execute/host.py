@@ -118,10 +118,45 @@ def repeat(
 
 def _assign(written: Any, read: Any) -> None:
     """Copy words, or fill wider ones with them."""
-    if written.itemsize == read.itemsize:
-        written[...] = read
-    else:
+    if written.itemsize != read.itemsize:
         np.multiply(read, _ONES[read.itemsize, written.itemsize], out=written)
+    elif written.itemsize == _TAKEN and _is_repeated(written, read):
+        _take(written, read[:, 0])
+    else:
+        written[...] = read
+
+
+_TAKEN = 32
+"""The bytes of elements for which NumPy has a loop where it picks them, and none where it copies.
+
+So it copies them in three times the time.
+"""
+_INDICES = 8192
+
+
+def _is_repeated(written: Any, read: Any) -> bool:
+    """Whether elements that follow one another are repeated one by one, not often."""
+    return (
+        read.ndim == 2  # noqa: PLR2004
+        and read.strides == (read.itemsize, 0)
+        and read.shape[1] <= _INDICES
+        and written.flags.c_contiguous
+    )
+
+
+def _take(written: Any, elements: Any) -> None:
+    """Pick each element as often as it is repeated."""
+    repeats = written.shape[1]
+    indices = _indices(repeats)
+    step = len(indices) // repeats
+    for i in range(0, len(elements), step):
+        part = elements[i : i + step]
+        part.take(indices[: len(part) * repeats], 0, written[i : i + step].reshape(-1), "wrap")
+
+
+@lru_cache(maxsize=16)
+def _indices(repeats: int) -> Any:
+    return np.repeat(np.arange(_INDICES // repeats), repeats)
 
 
 def _pair(written: Any, read: Any, empty: Empty) -> None:
