@@ -136,12 +136,8 @@ _INDICES = 8192
 
 def _is_repeated(written: Any, read: Any) -> bool:
     """Whether elements that follow one another are repeated one by one, not often."""
-    return (
-        read.ndim == 2  # noqa: PLR2004
-        and read.strides == (read.itemsize, 0)
-        and read.shape[1] <= _INDICES
-        and written.flags.c_contiguous
-    )
+    is_row = read.ndim == 2 and read.strides == (read.itemsize, 0)  # noqa: PLR2004
+    return bool(is_row and read.shape[1] <= _INDICES and written.flags.c_contiguous)
 
 
 def _take(written: Any, elements: Any) -> None:

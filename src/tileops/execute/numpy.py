@@ -16,8 +16,6 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
 
 
-_TINY = 128
-"""The bytes of a result below which there is nothing to choose."""
 _PAGES = 16 * 2**20
 """The bytes of a result from which on its memory is better had in huge pages alone."""
 
@@ -90,16 +88,8 @@ class NumPy(Executor):
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
-        for name, array in (("input", x), ("out", out)):
-            if type(array) not in (np.ndarray, np.memmap) and not isinstance(array, np.generic):
-                raise DTypeError(
-                    f"{operator}: out= works between plain NumPy arrays, and the {name} is "
-                    f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or "
-                    f"leave out= away"
-                )
-        if isinstance(out, np.generic):
-            raise DTypeError(f"{operator}: out is a scalar; pass an array")
-        x, out = np.asarray(x), np.asarray(out)
+        if type(x) is not np.ndarray or type(out) is not np.ndarray:
+            x, out = _plain(operator, "input", x), _plain(operator, "out", out)
         _out.check_layout(operator, x, out, plan)
         if not out.flags.writeable:
             raise OutputError(f"{operator}: out is read-only; pass a writable array")
@@ -136,6 +126,19 @@ def _name(dtype: Any) -> str | None:
     return "string" if dtype.kind in "UT" else str(dtype.name)
 
 
+def _plain(operator: str, name: str, array: Any) -> Any:
+    """Give an array without what its class adds to it, or refuse one whose class adds values."""
+    if isinstance(array, np.generic) and name == "out":
+        raise DTypeError(f"{operator}: out is a scalar; pass an array")
+    if type(array) not in (np.ndarray, np.memmap) and not isinstance(array, np.generic):
+        raise DTypeError(
+            f"{operator}: out= works between plain NumPy arrays, and the {name} is "
+            f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or leave "
+            f"out= away"
+        )
+    return np.asarray(array)
+
+
 def _broadcast(values: Any, plan: Plan) -> Any:
     if not plan.merges:
         return np.broadcast_to(values, plan.shape)
@@ -153,12 +156,10 @@ def _fresh(values: Any, plan: Plan) -> Any:
             _write(values, plan, result)
             return result
         del result  # what is made below gets the same memory
-    if (
-        len(plan.repeated) == 1
-        and plan.nbytes >= _TINY
-        and has_bytes
-        and _may_reshape(values, plan)
-    ):
+    axes = len(plan.repeated)
+    if axes == 0 and plan.nbytes < host.LEAST and not values.dtype.names:
+        return values.reshape(plan.shape).copy()
+    if axes == 1 and has_bytes and _may_reshape(values, plan):
         result = host.repetition(plan, values)
         if result is not None:
             return result
