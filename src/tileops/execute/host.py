@@ -48,6 +48,7 @@ class Job(NamedTuple):
     rows: tuple[int, int] | None
     """Rows and their repeats, if `ndarray.repeat` makes a new array as fast as any steps."""
     nest: Nest
+    nbytes: int
 
 
 def pays(plan: Plan) -> bool:
@@ -64,7 +65,7 @@ def make_job(
     moves = plan_host(nest, True), plan_host(nest, False)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
     is_alone = threads_for(nest, True, 2) == 1
-    return Job(*nest[:3], *dtypes, *moves, is_alone, rows_repeated(nest), nest)
+    return Job(*nest[:3], *dtypes, *moves, is_alone, rows_repeated(nest), nest, nest.nbytes)
 
 
 @lru_cache(maxsize=4096)
@@ -91,12 +92,7 @@ def repeat_contiguous(plan: Plan, x: Any, out: Any) -> None:
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
     read = np.ndarray(job.sizes, job.read, x, 0, job.source)
     written = np.ndarray(job.sizes, job.written, out, 0, job.target)
-    if not job.is_alone or plan.nbytes >= FAR:
-        _share(job, read, written, None)
-    elif job.near is COPY:
-        _assign(written, read)
-    else:
-        _carry_out(job.near, written, read)
+    _share(job, read, written, None)
 
 
 def repeat(
@@ -192,6 +188,9 @@ _ONES = {
 
 def _carry_out(move: Move, written: Any, read: Any) -> None:
     """Carry out a copy, with temporaries that no other copy has at the time."""
+    if move is COPY:
+        _assign(written, read)
+        return
     taken: dict[tuple[int, ...], Any] = {}
 
     def empty(sizes: tuple[int, ...]) -> Any:
@@ -231,6 +230,9 @@ def _temporary(sizes: tuple[int, ...], written: Any) -> Any:
 def _share(job: Job, read: Any, written: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     nest = job.nest
+    if job.is_alone and job.nbytes < FAR:
+        _carry_out(job.near, written, read)
+        return
     is_near = nest.nbytes < FAR or not is_in_use(written)
 
     def run(part: tuple[Any, ...]) -> None:

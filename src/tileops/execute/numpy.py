@@ -16,6 +16,8 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
 
 
+_COPIED = 64 * 1024
+"""The bytes of an input up to which one that is not contiguous is copied before it is repeated."""
 _PAGES = 16 * 2**20
 """The bytes of a result from which on its memory is better had in huge pages alone."""
 
@@ -172,22 +174,26 @@ def _may_reshape(values: Any, plan: Plan) -> bool:
     """Whether a reshape copies nothing, or little and all bytes: not the padding of records."""
     if values.flags.c_contiguous:
         return True
-    return values.nbytes <= plan.nbytes // 4 and not values.dtype.names
+    return values.nbytes <= max(_COPIED, plan.nbytes // 4) and not values.dtype.names
 
 
 def _write(values: Any, plan: Plan, out: Any) -> None:
     dtype = values.dtype
-    if plan.nbytes >= host.SMALL and dtype.itemsize and not dtype.hasobject:
-        if values.flags.c_contiguous and out.flags.c_contiguous:
+    has_bytes = dtype.itemsize and not dtype.hasobject
+    if has_bytes and dtype.names:
+        # Field by field, padding would stay what the memory held before.
+        values, out = (array.view(f"V{dtype.itemsize}") for array in (values, out))
+    if has_bytes and plan.nbytes >= host.SMALL:
+        is_contiguous = values.flags.c_contiguous
+        if not is_contiguous and plan.repeated and values.nbytes <= _COPIED:
+            values, is_contiguous = values.copy(), True
+        if is_contiguous and out.flags.c_contiguous:
             if host.pays(plan):
                 host.repeat_contiguous(plan, values, out)
                 return
         elif plan.nbytes >= host.LEAST:
             host.repeat(plan, values, _memory(values), out, _memory(out))
             return
-    if dtype.names and dtype.itemsize and not dtype.hasobject:
-        # Field by field, padding would stay what the memory held before.
-        values, out = (array.view(f"V{dtype.itemsize}") for array in (values, out))
     out.reshape(plan.spread)[...] = values.reshape(plan.split)
 
 
