@@ -13,14 +13,14 @@ import pytest
 from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
-from tileops._moves import make_nest
+from tileops._moves import contiguous, join_loops, make_nest
 from tileops._plan import cached_plan
 from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host
 from tileops._rules import TILE
-from tileops.execute import host
+from tileops.execute import host, numpy
 from tileops.execute._memory import is_in_use
-from tileops.execute.moving import carry_out
+from tileops.execute.moving import Means, carry_out
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -70,18 +70,28 @@ def work_of(nest, move):
         assert np.broadcast_shapes(target.shape, source.shape) == target.shape
         written[np.shares_memory(target, result)].append(target.size)
 
-    def empty(sizes):
-        stages[sizes] = math.prod(sizes) * nest.word
-        return np.broadcast_to(other, sizes)
+    class Counting(Means):
+        def empty(self, sizes):
+            stages[sizes] = math.prod(sizes) * nest.word
+            return np.broadcast_to(other, sizes)
 
-    def pair(target, source, empty):
-        *outer, rows, n = target.shape
-        assign(empty((*outer, 2 * rows)), np.broadcast_to(other, (*outer, 2 * rows)))
-        for i in range(n):
-            assign(target[..., i], source[..., i])
+        def pair(self, target, source):
+            *outer, rows, n = target.shape
+            assign(self.empty((*outer, 2 * rows)), np.broadcast_to(other, (*outer, 2 * rows)))
+            for i in range(n):
+                assign(target[..., i], source[..., i])
+
+        def again(self, target, source, *, is_near):
+            sizes = target.shape
+            steps = contiguous(source.shape, nest.word)
+            steps = [s if n > 1 else 0 for n, s in zip(source.shape, steps, strict=True)]
+            loops = zip(sizes, steps, contiguous(sizes, nest.word), strict=True)
+            inner = host_words(join_loops([*loops, (nest.word, 1, 1)]), 16)
+            stages[is_near, sizes] = work_of(inner, plan_host(inner, is_near)).temporary
+            assign(target, source)
 
     ghosts = (np.broadcast_to(array, nest.sizes) for array in (result, other))
-    carry_out(move, *ghosts, assign, empty, pair)
+    carry_out(move, *ghosts, Counting(assign))
     assert sum(written[True]) * nest.word == nest.nbytes, "each byte of the result once"
     sizes = [*written[True], *written[False]]
     return Work(nest.word, len(sizes), sum(sizes) * nest.word / nest.nbytes, sum(stages.values()))
@@ -233,7 +243,8 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
         ("c16", (34952, 1, 1), (5, 1, 3)),
     ],
 )
-def test_so_do_words_that_are_computed(dtype, rows, repeats, step):
+def test_so_do_words_that_are_computed(dtype, rows, repeats, step, monkeypatch):
+    monkeypatch.setattr(numpy, "_COPIED", 0)
     x = np.ones((rows[0], rows[1] * step, rows[2]), dtype)[:, ::step]
     out = np.tile(x, repeats)
     for kept, call in (
@@ -243,6 +254,20 @@ def test_so_do_words_that_are_computed(dtype, rows, repeats, step):
         call()
         host._temporaries.clear()
         assert peak_of(call) - kept <= out.nbytes / 4
+
+
+@pytest.mark.parametrize("repeats", [(1, 2), (2, 1), (3, 3), (2, 5)])
+@pytest.mark.parametrize("size", [1024, 100_000, 2**20, 2**22])
+def test_inputs_that_are_not_contiguous_are_copied_once_at_most(size, repeats):
+    x = np.ones((16, size // 8), np.uint8)[:, ::2]
+    out = np.tile(x, repeats)
+    for kept, call in (
+        (out.nbytes, lambda: tileops.tile(x, repeats)),
+        (0, lambda: tileops.tile(x, repeats, out=out)),
+    ):
+        call()
+        host._temporaries.clear()
+        assert peak_of(call) - kept <= out.nbytes / 4 + x.nbytes + 2**14
 
 
 def test_a_second_copy_of_a_kind_takes_no_memory():

@@ -24,6 +24,7 @@ _TINY = {
         "FAR": 256,
     },
     "tileops.execute.device": {"LEAST": 1},
+    "tileops.execute.numpy": {"_COPIED": 8},
     "tileops._plan_host": {
         "_ROWS": 2,
         "_STRETCH": 1,
@@ -39,6 +40,7 @@ _TINY = {
         "_CHUNK": 96,
         "_WORTH": 8,
         "_PAIRED": 2,
+        "_CHAINED": 64,
     },
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }
@@ -67,7 +69,7 @@ def forget_plans():
     for module, names in (
         ("tileops._plan_host", ("host_words", "plan_host")),
         ("tileops._plan_device", ("plan_device",)),
-        ("tileops.execute.host", ("make_job", "make_contiguous_job")),
+        ("tileops.execute.host", ("make_job", "make_contiguous_job", "plan_job")),
     ):
         for name in names:
             getattr(importlib.import_module(module), name).cache_clear()

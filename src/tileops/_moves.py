@@ -80,12 +80,19 @@ class Loop(NamedTuple):
     body: "Move"
 
 
+class Again(NamedTuple):
+    """The same copy as another, planned anew from a source that is contiguous now."""
+
+    is_near: bool
+    """Whether the target is."""
+
+
 class Stage(NamedTuple):
     """A temporary of these sizes is filled, and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]
     fill: "Move"
-    spread: "Copy | Columns" = Copy()
+    spread: "Copy | Columns | Again" = Copy()
     """How it is copied; in columns, if it has all of the target's axes, or one round of them."""
 
 

@@ -12,6 +12,7 @@ from tileops._moves import (
     COPY,
     PAIRS,
     WORDS,
+    Again,
     Columns,
     Move,
     Nest,
@@ -94,6 +95,10 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     has just cleared it. There short runs cost little, and what counts is to go through the pages
     in their order.
     """
+    if _is_gathered(nest):
+        once = _once(nest, nest.sizes)
+        block = box(once, nest.word, min(_BLOCK, nest.nbytes // _GATHERED))
+        return looped(nest, block, Stage(block, COPY, Again(is_near)))
     run = _run(nest)
     axes = _columns(nest)
     if axes and nest.copies > 1 and nest.source[-1] == 0 and nest.nbytes >= _LARGE:
@@ -113,6 +118,19 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     return _plan_rows(nest) if run < _WIDE else COPY
 
 
+def _is_gathered(nest: Nest) -> bool:
+    """Whether narrow words lie apart that are repeated, so that they are better read but once."""
+    steps = [step for n, step in zip(nest.sizes, nest.source, strict=True) if n > 1]
+    apart = [step for step in steps if step != 0]
+    if nest.word not in WORDS[2:] or nest.copies > 1 or not 0 < len(apart) < len(steps):
+        return False
+    return apart[-1] != nest.word and not _columns(nest)
+
+
+_GATHERED = 12
+"""A temporary of them is at most this part of the result; planned anew, it has others."""
+
+
 def _fill(nest: Nest) -> Move:
     """Plan how a block is filled that is near, from a source that may be far.
 
@@ -124,14 +142,46 @@ def _fill(nest: Nest) -> Move:
     return Stage(rows, COPY) if few and _run(nest) >= _WIDE else plan_host(nest, True)
 
 
-def rows_repeated(nest: Nest) -> tuple[int, int] | None:
-    """Give rows and repeats, if a library's own repetition of rows is the fastest way.
+def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
+    """Give rows and repeats, the inner ones first, if repeating rows is the fastest way.
 
-    It writes a row as often as it is repeated, and then the next. Wider words, and passes over
-    all rows, are faster where those are many and short, and blocks where there is but one.
+    A library's own repetition writes a row as often as it is repeated, and then the next. Wider
+    words, and passes over all rows, are faster where those are many and short, and blocks where
+    there is but one. Of several repetitions all but the last make temporaries.
     """
+    steps, rows = [], 1
+    for n, step in zip(nest.sizes, nest.source, strict=True):
+        if step == 0:
+            steps.append((rows, n))
+        else:
+            rows *= n
+    if len(steps) > 1 or (steps and nest.copies > 1 and nest.source[-1] != 0):
+        return _rows_of_rows(nest, steps, rows)
+    found = _elements_repeated(nest) if nest.copies > 1 else _rows_repeated(nest)
+    return () if found is None else (found,)
+
+
+def _rows_of_rows(
+    nest: Nest, steps: list[tuple[int, int]], rows: int
+) -> tuple[tuple[int, int], ...]:
     if nest.copies > 1:
-        return _elements_repeated(nest)
+        if nest.source[-1] == 0:
+            rows, repeats = steps.pop()
+            steps.append((rows, repeats * nest.copies))
+        else:
+            steps.append((rows, nest.copies))
+    row = nest.nbytes // (prod(repeats for _, repeats in steps) * steps[-1][0])
+    most = _CHAINED if _SHORT <= row < _WIDE else _CHAINED // 16
+    return tuple(reversed(steps)) if nest.nbytes <= most else ()
+
+
+_CHAINED = 4 * 1024 * 1024
+"""The bytes of a result up to which several repetitions, one after the other, are fastest."""
+_SHORT = 16
+"""The bytes of a row from which on they are; up to a sixteenth of that others are, too."""
+
+
+def _rows_repeated(nest: Nest) -> tuple[int, int] | None:
     row = prod(nest.sizes[2:]) * nest.word
     if nest.source in ((0,), (0, nest.word)):
         return (1, nest.sizes[0]) if nest.nbytes <= _PASSED else None

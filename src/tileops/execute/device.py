@@ -10,7 +10,7 @@ from tileops._moves import make_nest
 from tileops._plan import Plan
 from tileops._plan_device import plan_device
 from tileops.execute._memory import Memory
-from tileops.execute.moving import Assign, carry_out
+from tileops.execute.moving import Means, carry_out
 
 LEAST = 16 * 2**20
 """The bytes of a result from which on a plan is worth its time on the host. Not measured yet."""
@@ -27,7 +27,7 @@ def repeat(
     target: Memory,
     words: Words,
     empty: Callable[[int], Any],
-    assign: Assign,
+    assign: Callable[[Any, Any], object],
 ) -> bool:
     """Write the repetition of `x` into `out`, or say that the library's own way is as good.
 
@@ -36,13 +36,14 @@ def repeat(
     nest = make_nest(plan, source.strides, target.strides, target.itemsize)
     alignment = (source.address | target.address) % 16 or 16
     steps = plan_device(nest, alignment, target.itemsize)
+    means = Means(assign)
     for i, (step, move) in enumerate(steps):
         written = out if i == len(steps) - 1 else empty(step.nbytes)
         carry_out(
             move,
             words(written, step.sizes, step.target, step.word),
             words(x, step.sizes, step.source, step.word),
-            assign,
+            means,
         )
         x = written
     return bool(steps)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import COPY, Move, Nest, contiguous, make_nest
+from tileops._moves import COPY, Move, Nest, contiguous, join_loops, make_nest
 from tileops._plan import Plan
 from tileops._plan_host import cut, host_words, plan_host, rows_repeated, threads_for
 from tileops.execute._memory import Memory, address_of, as_array, is_in_use, word_dtype
-from tileops.execute.moving import Empty, carry_out
+from tileops.execute.moving import Means, carry_out
 
 SMALL = 1024
 """The bytes of a result below which no plan saves the time that it takes."""
@@ -45,8 +45,8 @@ class Job(NamedTuple):
     """The steps into other memory."""
     is_alone: bool
     """Whether it is too small for other threads to help."""
-    rows: tuple[int, int] | None
-    """Rows and their repeats, if `ndarray.repeat` makes a new array as fast as any steps."""
+    rows: tuple[tuple[int, int], ...]
+    """Rows and their repeats, if `ndarray.repeat` makes new arrays as fast as any steps."""
     nest: Nest
     nbytes: int
 
@@ -60,8 +60,14 @@ def pays(plan: Plan) -> bool:
 def make_job(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
 ) -> Job:
-    """Plan a copy between steps in bytes, and addresses that `alignment` divides."""
-    nest = host_words(make_nest(plan, source, target, itemsize), alignment)
+    """Plan a repetition between steps in bytes, and addresses that `alignment` divides."""
+    return plan_job(make_nest(plan, source, target, itemsize), alignment)
+
+
+@lru_cache(maxsize=4096)
+def plan_job(nest: Nest, alignment: int) -> Job:
+    """Plan a copy byte by byte, between addresses that `alignment` divides."""
+    nest = host_words(nest, alignment)
     moves = plan_host(nest, True), plan_host(nest, False)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
     is_alone = threads_for(nest, True, 2) == 1
@@ -76,20 +82,28 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
 
 
 def repetition(plan: Plan, x: Any) -> Any:
-    """Repeat the rows of a NumPy array by NumPy's own means, along one axis, or give None.
+    """Repeat the rows of a NumPy array by NumPy's own means, or give None.
 
     One that is not contiguous may be copied.
     """
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
-    if job.rows is None:
-        return None
-    rows, repeats = job.rows
-    return x.reshape(rows, -1).repeat(repeats, 0).reshape(plan.shape)
+    return _repeated(x, job.rows).reshape(plan.shape) if job.rows else None
+
+
+def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
+    for rows, repeats in steps:
+        x = x.reshape(rows, -1).repeat(repeats, 0)
+    return x
 
 
 def repeat_contiguous(plan: Plan, x: Any, out: Any) -> None:
     """Write the repetition of a NumPy array into another, both in the order of their elements."""
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
+    if len(job.rows) > 1:
+        rows, repeats = job.rows[-1]
+        inside = _repeated(x, job.rows[:-1]).reshape(rows, 1, -1)
+        out.reshape(rows, repeats, -1)[...] = inside
+        return
     read = np.ndarray(job.sizes, job.read, x, 0, job.source)
     written = np.ndarray(job.sizes, job.written, out, 0, job.target)
     _share(job, read, written, None)
@@ -106,10 +120,15 @@ def repeat(
     """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`."""
     alignment = (source.address | target.address) % 16 or 16
     job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)
-    words = job.read.itemsize, job.written.itemsize
-    read = as_array(Memory(source.address, job.sizes, job.source, words[0]), x)
-    written = as_array(Memory(target.address, job.sizes, job.target, words[1]), out, writable=True)
+    written, read = _words(job, source.address, target.address, x, out)
     _share(job, read, written, most_threads)
+
+
+def _words(job: Job, source: int, target: int, x: Any, out: Any) -> tuple[Any, Any]:
+    """Give the words that are written, from an address in `out` on, and read, from one in `x`."""
+    read = as_array(Memory(source, job.sizes, job.source, job.read.itemsize), x)
+    written = Memory(target, job.sizes, job.target, job.written.itemsize)
+    return as_array(written, out, writable=True), read
 
 
 def _assign(written: Any, read: Any) -> None:
@@ -151,32 +170,6 @@ def _indices(repeats: int) -> Any:
     return np.repeat(np.arange(_INDICES // repeats), repeats)
 
 
-def _pair(written: Any, read: Any, empty: Empty) -> None:
-    """Write the repeats of each word, the last axis, in words that hold two of them.
-
-    Of two words that follow each other, the first alone fills the front half of their repeats,
-    the second the rear half; an odd number has both in the middle.
-    """
-    *outer, rows, n = written.shape
-    pairs, half = rows // 2, n // 2
-    words = read[..., : 2 * pairs, 0]
-    dtype = word_dtype(2 * written.itemsize)
-    wide = written[..., : 2 * pairs, :].reshape(*outer, -1).view(dtype).reshape(*outer, pairs, n)
-    if not wide.flags.aligned:  # NumPy would be slower than byte by byte
-        for i in range(n):
-            np.copyto(written[..., i], read[..., i])
-        return
-    doubled = empty((*outer, 4 * pairs)).view(dtype)
-    _assign(doubled, words)
-    for i in range(half):
-        np.copyto(wide[..., i], doubled[..., ::2])
-        np.copyto(wide[..., n - 1 - i], doubled[..., 1::2])
-    if n % 2:
-        np.copyto(wide[..., half], words.view(dtype))
-    if rows % 2:
-        np.copyto(written[..., -1, :], read[..., -1, :])
-
-
 _ONES = {
     (word, wider): np.array(sum(1 << 8 * i for i in range(0, wider, word)), f"u{wider}")
     for word in (1, 2, 4)
@@ -191,17 +184,66 @@ def _carry_out(move: Move, written: Any, read: Any) -> None:
     if move is COPY:
         _assign(written, read)
         return
-    taken: dict[tuple[int, ...], Any] = {}
-
-    def empty(sizes: tuple[int, ...]) -> Any:
-        if sizes not in taken:
-            taken[sizes] = _temporary(sizes, written)
-        return taken[sizes]
-
+    means = _NumPy(written)
     try:
-        carry_out(move, written, read, _assign, empty, _pair)
+        carry_out(move, written, read, means)
     finally:
-        _temporaries.extend(array.base for array in taken.values())
+        means.give_back()
+
+
+class _NumPy(Means):
+    """What NumPy copies with into some target."""
+
+    __slots__ = ("_taken", "_target")
+
+    def __init__(self, target: Any) -> None:
+        super().__init__(_assign)
+        self._target = target
+        self._taken: dict[tuple[int, ...], Any] = {}
+
+    def empty(self, sizes: tuple[int, ...]) -> Any:
+        if sizes not in self._taken:
+            self._taken[sizes] = _temporary(sizes, self._target)
+        return self._taken[sizes]
+
+    def give_back(self) -> None:
+        """Leave the temporaries to other copies."""
+        _temporaries.extend(array.base for array in self._taken.values())
+
+    def pair(self, target: Any, source: Any) -> None:
+        """Write the repeats of each word, the last axis, in words that hold two of them.
+
+        Of two words that follow each other, the first alone fills the front half of their repeats,
+        the second the rear half; an odd number has both in the middle.
+        """
+        *outer, rows, n = target.shape
+        pairs, half = rows // 2, n // 2
+        words = source[..., : 2 * pairs, 0]
+        dtype = word_dtype(2 * target.itemsize)
+        wide = target[..., : 2 * pairs, :].reshape(*outer, -1).view(dtype)
+        wide = wide.reshape(*outer, pairs, n)
+        if not wide.flags.aligned:  # NumPy would be slower than byte by byte
+            for i in range(n):
+                np.copyto(target[..., i], source[..., i])
+            return
+        doubled = self.empty((*outer, 4 * pairs)).view(dtype)
+        _assign(doubled, words)
+        for i in range(half):
+            np.copyto(wide[..., i], doubled[..., ::2])
+            np.copyto(wide[..., n - 1 - i], doubled[..., 1::2])
+        if n % 2:
+            np.copyto(wide[..., half], words.view(dtype))
+        if rows % 2:
+            np.copyto(target[..., -1, :], source[..., -1, :])
+
+    def again(self, target: Any, source: Any, *, is_near: bool) -> None:
+        steps = (s if n > 1 else 0 for n, s in zip(source.shape, source.strides, strict=True))
+        axes = zip(target.shape, steps, target.strides, strict=True)
+        nest = join_loops([*axes, (target.itemsize, 1, 1)])
+        addresses = address_of(source), address_of(target)
+        job = plan_job(nest, (addresses[0] | addresses[1]) % 16 or 16)
+        written, read = _words(job, *addresses, source, target)
+        _carry_out(job.near if is_near else job.far, written, read)
 
 
 _temporaries: deque[Any] = deque(maxlen=16)

@@ -16,7 +16,7 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
 
 
-_COPIED = 64 * 1024
+_COPIED = 4 * 2**20
 """The bytes of an input up to which one that is not contiguous is copied before it is repeated."""
 _PAGES = 16 * 2**20
 """The bytes of a result from which on its memory is better had in huge pages alone."""
@@ -161,7 +161,7 @@ def _fresh(values: Any, plan: Plan) -> Any:
     axes = len(plan.repeated)
     if axes == 0 and plan.nbytes < host.LEAST and not values.dtype.names:
         return values.reshape(plan.shape).copy()
-    if axes == 1 and has_bytes and _may_reshape(values, plan):
+    if (axes == 1 or plan.nbytes >= host.SMALL) and has_bytes and _may_reshape(values, plan):
         result = host.repetition(plan, values)
         if result is not None:
             return result
