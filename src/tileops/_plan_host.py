@@ -145,9 +145,8 @@ def _fill(nest: Nest) -> Move:
 def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
     """Give rows and repeats, the inner ones first, if repeating rows is the fastest way.
 
-    A library's own repetition writes a row as often as it is repeated, and then the next. Wider
-    words, and passes over all rows, are faster where those are many and short, and blocks where
-    there is but one. Of several repetitions all but the last make temporaries.
+    It is for copies between contiguous memory. A library's own repetition writes a row as often as
+    it is repeated, and then the next; of several, all but the last make temporaries.
     """
     steps, rows = [], 1
     for n, step in zip(nest.sizes, nest.source, strict=True):
@@ -155,54 +154,32 @@ def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
             steps.append((rows, n))
         else:
             rows *= n
-    if len(steps) > 1 or (steps and nest.copies > 1 and nest.source[-1] != 0):
-        return _rows_of_rows(nest, steps, rows)
-    found = _elements_repeated(nest) if nest.copies > 1 else _rows_repeated(nest)
-    return () if found is None else (found,)
-
-
-def _rows_of_rows(
-    nest: Nest, steps: list[tuple[int, int]], rows: int
-) -> tuple[tuple[int, int], ...]:
     if nest.copies > 1:
-        if nest.source[-1] == 0:
-            rows, repeats = steps.pop()
-            steps.append((rows, repeats * nest.copies))
-        else:
-            steps.append((rows, nest.copies))
-    row = nest.nbytes // (prod(repeats for _, repeats in steps) * steps[-1][0])
-    most = _CHAINED if _SHORT <= row < _WIDE else _CHAINED // 16
-    return tuple(reversed(steps)) if nest.nbytes <= most else ()
+        repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
+        steps.append((rows, repeats * nest.copies))
+    return tuple(reversed(steps)) if steps and _are_repeated(nest, steps) else ()
 
 
-_CHAINED = 4 * 1024 * 1024
+def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
+    """Whether rows are; where they are many and short, wider words and passes are faster."""
+    rows, repeats = steps[-1]
+    row = nest.nbytes // prod(n for _, n in steps) // rows
+    if len(steps) > 1:
+        return nest.nbytes <= (_CHAINED if _SHORT <= row < _WIDE else _CHAINED // 16)
+    if nest.copies > 1:
+        if nest.source[-1] != 0:
+            return rows < _COMPUTED_FROM
+        return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
+    if rows == 1:
+        return nest.nbytes <= _PASSED
+    is_short = nest.word <= 4 if row > nest.word else row * repeats <= _SHORTEST  # noqa: PLR2004
+    return not (is_short and nest.nbytes >= _PASSED and _columns(nest))
+
+
+_CHAINED = 8 * 1024 * 1024
 """The bytes of a result up to which several repetitions, one after the other, are fastest."""
 _SHORT = 16
 """The bytes of a row from which on they are; up to a sixteenth of that others are, too."""
-
-
-def _rows_repeated(nest: Nest) -> tuple[int, int] | None:
-    row = prod(nest.sizes[2:]) * nest.word
-    if nest.source in ((0,), (0, nest.word)):
-        return (1, nest.sizes[0]) if nest.nbytes <= _PASSED else None
-    if nest.source not in ((row, 0), (row, 0, nest.word)):
-        return None
-    is_short = nest.word <= 4 if row > nest.word else row * nest.sizes[1] <= _SHORTEST  # noqa: PLR2004
-    if is_short and nest.nbytes >= _PASSED and _columns(nest):
-        return None
-    return nest.sizes[0], nest.sizes[1]
-
-
-def _elements_repeated(nest: Nest) -> tuple[int, int] | None:
-    """Give the same for elements whose repeats can be computed."""
-    element = nest.word // nest.copies
-    if nest.source == (element,):
-        return (nest.sizes[0], nest.copies) if nest.sizes[0] < _COMPUTED_FROM else None
-    if nest.source != (element, 0):
-        return None
-    rows, words = nest.sizes
-    is_faster = nest.nbytes >= _PASSED and words * nest.word < _LINE // 2
-    return None if is_faster else (rows, words * nest.copies)
 
 
 def _inside(nest: Nest, wide: int) -> tuple[int, ...]:

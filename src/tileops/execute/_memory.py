@@ -99,8 +99,8 @@ def is_in_use(array: Any) -> bool:
     middle = array[(*(n // 2 for n in array.shape), ...)]
     start = address_of(middle) // mmap.PAGESIZE * mmap.PAGESIZE
     pages = ctypes.c_ubyte(1)
-    libc.mincore(start, 1, ctypes.byref(pages))
-    return bool(pages.value & 1)
+    is_known = libc.mincore(start, 1, ctypes.byref(pages)) == 0
+    return bool(pages.value & 1) or not is_known
 
 
 @cache

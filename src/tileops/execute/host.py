@@ -45,10 +45,10 @@ class Job(NamedTuple):
     """The steps into other memory."""
     is_alone: bool
     """Whether it is too small for other threads to help."""
-    rows: tuple[tuple[int, int], ...]
-    """Rows and their repeats, if `ndarray.repeat` makes new arrays as fast as any steps."""
     nest: Nest
     nbytes: int
+    rows: tuple[tuple[int, int], ...] = ()
+    """Rows and their repeats, if `ndarray.repeat` makes new arrays as fast as any steps."""
 
 
 def pays(plan: Plan) -> bool:
@@ -71,14 +71,15 @@ def plan_job(nest: Nest, alignment: int) -> Job:
     moves = plan_host(nest, True), plan_host(nest, False)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
     is_alone = threads_for(nest, True, 2) == 1
-    return Job(*nest[:3], *dtypes, *moves, is_alone, rows_repeated(nest), nest, nest.nbytes)
+    return Job(*nest[:3], *dtypes, *moves, is_alone, nest, nest.nbytes)
 
 
 @lru_cache(maxsize=4096)
 def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
     """Plan a copy of an array of some rank between arrays in the order of their elements."""
     source = contiguous(plan.source[len(plan.source) - rank :], itemsize)
-    return make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, 16)
+    job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, 16)
+    return job._replace(rows=rows_repeated(job.nest))
 
 
 def repetition(plan: Plan, x: Any) -> Any:
