@@ -179,6 +179,23 @@ def test_padding_of_records_is_moved_with_them():
     assert tileops.tile(x, 3).view(np.uint8).tolist() == list(range(16)) * 3
 
 
+@pytest.mark.parametrize("repeats", [(1, 3), (3, 1), (2, 2), (3, 2, 4), (1, 1)])
+@pytest.mark.parametrize("kind", ["plain", "read-only", "misaligned", "reversed", "apart"])
+def test_padding_is_moved_whatever_memory_it_lies_in(kind, repeats, rng):
+    dtype = np.dtype([("a", "i1"), ("b", "f8")], align=True)
+    for rows in (1, 3, 300, 20_000):
+        memory = rng.integers(1, 256, 2 * 16 * rows * 2 + 1, np.uint8)
+        start = 1 if kind == "misaligned" else 0
+        x = memory[start : memory.size - 1 + start].view(dtype).reshape(2 * rows, 2)
+        x = {"reversed": x[rows - 1 :: -1], "apart": x[::2]}.get(kind, x[:rows])
+        x.flags.writeable = kind != "read-only"
+        expected = np.tile(x.view("V16").copy(), repeats)
+        for out in (None, np.empty(expected.shape, dtype), np.empty(expected.T.shape, dtype).T):
+            result = tileops.tile(x, repeats, out=out)
+            assert (result.dtype, result.shape) == (dtype, expected.shape)
+            assert result.view("V16").tobytes() == expected.tobytes()
+
+
 def test_a_masked_view_shares_its_mask_and_leaves_its_input_as_it_was():
     x = np.ma.array([1.0], mask=[True])
     view = tileops.expand(x, 2**40, copy=False, max_bytes=0)

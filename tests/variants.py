@@ -41,6 +41,7 @@ _TINY = {
         "_WORTH": 8,
         "_PAIRED": 2,
         "_CHAINED": 64,
+        "_CHAINED_ROWS": 32,
     },
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }
@@ -67,7 +68,7 @@ def set_thresholds(monkeypatch, name):
 
 def forget_plans():
     for module, names in (
-        ("tileops._plan_host", ("host_words", "plan_host")),
+        ("tileops._plan_host", ("plan_host",)),
         ("tileops._plan_device", ("plan_device",)),
         ("tileops.execute.host", ("make_job", "make_contiguous_job", "plan_job")),
     ):

@@ -125,7 +125,9 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     values = _values(argument, where, executor, array)
     if _INT.issuperset(map(type, values)):
         return tuple(values)
-    return tuple(_read_one(argument, where, value, of) for value in values)
+    if rank == 0:
+        return (_read_one(argument, where, values[0], of),)
+    return tuple(_read_one(argument, f"{where}[{i}]", v, of) for i, v in enumerate(values))
 
 
 def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any) -> None:

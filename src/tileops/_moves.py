@@ -1,8 +1,8 @@
 """How bytes move: a strided copy as few loops over wide words, and the steps that make it fast.
 
 No arrays, no libraries. A `Nest` describes the copy. What `_plan_host` and
-`_plan_device` make of it is a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, which
-`tileops.execute.moving` carries out on arrays.
+`_plan_device` make of it is a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, whose
+temporary may be planned `Again`. `tileops.execute.moving` carries it out on arrays.
 """
 
 from functools import lru_cache
@@ -81,7 +81,7 @@ class Loop(NamedTuple):
 
 
 class Again(NamedTuple):
-    """The same copy as another, planned anew from a source that is contiguous now."""
+    """What a temporary holds is repeated by a plan of its own, as a contiguous source."""
 
     is_near: bool
     """Whether the target is."""
@@ -111,6 +111,18 @@ def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], item
         axes += [(r, 0, n * t), (n, s, t)]
     axes.sort(key=lambda axis: -abs(axis[2]))
     return join_loops([*axes, (itemsize, 1, 1)])
+
+
+def broadcast_nest(
+    shape: tuple[int, ...],
+    sizes: tuple[int, ...],
+    source: tuple[int, ...],
+    target: tuple[int, ...],
+    word: int,
+) -> Nest:
+    """Describe, byte by byte, a copy of words in some shape into such of other sizes."""
+    steps = (step if n > 1 else 0 for n, step in zip(shape, source, strict=True))
+    return join_loops([*zip(sizes, steps, target, strict=True), (word, 1, 1)])
 
 
 def join_loops(axes: list[tuple[int, int, int]]) -> Nest:

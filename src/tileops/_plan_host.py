@@ -39,14 +39,14 @@ _RUN = 16 * 1024
 """The same for a far target; up to there, a run is one element."""
 _BLOCK = 512 * 1024
 """The bytes of a block that stays in a core's cache between two uses."""
+_CHUNK = 8 * 1024 * 1024
+"""The same for a near target, and the cache that the cores share."""
 _COMPUTED_BLOCK = 2 * 1024 * 1024
-"""The same where words are computed, whose calls are several, and wait for the interpreter."""
+"""The bytes of a block of words that are computed: by several calls, each of which waits."""
 _LARGE = 512 * 1024
 """The bytes of a result from which on words are computed in a temporary."""
 _CASTS = 80 * 1024
 """The bytes that NumPy takes besides, to make wide integers of narrow ones."""
-_CHUNK = 8 * 1024 * 1024
-"""The same for a near target, and the cache that the cores share."""
 _SMALL = 6
 """A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
 _SHORTEST = 6
@@ -61,7 +61,6 @@ _FEW = 4096
 """Fewer runs than these take less time than the steps that would make them wider."""
 
 
-@lru_cache(maxsize=4096)
 def host_words(nest: Nest, alignment: int) -> Nest:
     """Choose the words of a copy on a CPU; a short run of several is one element."""
     run = nest.sizes[-1]
@@ -128,7 +127,8 @@ def _is_gathered(nest: Nest) -> bool:
 
 
 _GATHERED = 12
-"""A temporary of them is at most this part of the result; planned anew, it has others."""
+"""A temporary of them is at most this part of the result, and with what `_SMALL` allows to the
+plan of its repetition a quarter."""
 
 
 def _fill(nest: Nest) -> Move:
@@ -165,7 +165,7 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
     rows, repeats = steps[-1]
     row = nest.nbytes // prod(n for _, n in steps) // rows
     if len(steps) > 1:
-        return nest.nbytes <= (_CHAINED if _SHORT <= row < _WIDE else _CHAINED // 16)
+        return nest.nbytes <= (_CHAINED if _SHORT <= row < _WIDE else _CHAINED_ROWS)
     if nest.copies > 1:
         if nest.source[-1] != 0:
             return rows < _COMPUTED_FROM
@@ -176,10 +176,12 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
     return not (is_short and nest.nbytes >= _PASSED and _columns(nest))
 
 
-_CHAINED = 8 * 1024 * 1024
+_CHAINED = 6 * 1024 * 1024
 """The bytes of a result up to which several repetitions, one after the other, are fastest."""
+_CHAINED_ROWS = 384 * 1024
+"""The same for rows that are very short, or wide."""
 _SHORT = 16
-"""The bytes of a row from which on they are; up to a sixteenth of that others are, too."""
+"""The bytes of a row from which on it is not very short."""
 
 
 def _inside(nest: Nest, wide: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import COPY, Move, Nest, contiguous, join_loops, make_nest
+from tileops._moves import COPY, Move, Nest, broadcast_nest, contiguous, make_nest
 from tileops._plan import Plan
 from tileops._plan_host import cut, host_words, plan_host, rows_repeated, threads_for
 from tileops.execute._memory import Memory, address_of, as_array, is_in_use, word_dtype
@@ -48,7 +48,7 @@ class Job(NamedTuple):
     nest: Nest
     nbytes: int
     rows: tuple[tuple[int, int], ...] = ()
-    """Rows and their repeats, if `ndarray.repeat` makes new arrays as fast as any steps."""
+    """Rows and repeats, if `ndarray.repeat` is as fast as any steps, between contiguous arrays."""
 
 
 def pays(plan: Plan) -> bool:
@@ -85,20 +85,35 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
 def repetition(plan: Plan, x: Any) -> Any:
     """Repeat the rows of a NumPy array by NumPy's own means, or give None.
 
-    One that is not contiguous may be copied.
+    One that is not contiguous is copied.
     """
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
     return _repeated(x, job.rows).reshape(plan.shape) if job.rows else None
 
 
 def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
+    flags = x.flags
+    is_read = flags.carray or not flags.c_contiguous
+    words = x if is_read and not x.dtype.names else _bytes(x)
     for rows, repeats in steps:
-        x = x.reshape(rows, -1).repeat(repeats, 0)
-    return x
+        words = words.reshape(rows, -1).repeat(repeats, 0)
+    return words if words.dtype == x.dtype else words.reshape(-1).view(x.dtype)
+
+
+def _bytes(x: Any) -> Any:
+    """Give an array's bytes, padding included, as what `ndarray.repeat` reads.
+
+    It would copy what is read-only or misaligned, and records field by field.
+    """
+    words = np.ascontiguousarray(x.view(f"V{x.itemsize}"))
+    return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1), words, writable=True)
 
 
 def repeat_contiguous(plan: Plan, x: Any, out: Any) -> None:
-    """Write the repetition of a NumPy array into another, both in the order of their elements."""
+    """Write the repetition of a NumPy array into another, both in the order of their elements.
+
+    Where `ndarray.repeat` is the fastest way, that has to be copied; it pays for several axes.
+    """
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
     if len(job.rows) > 1:
         rows, repeats = job.rows[-1]
@@ -238,9 +253,8 @@ class _NumPy(Means):
             np.copyto(target[..., -1, :], source[..., -1, :])
 
     def again(self, target: Any, source: Any, *, is_near: bool) -> None:
-        steps = (s if n > 1 else 0 for n, s in zip(source.shape, source.strides, strict=True))
-        axes = zip(target.shape, steps, target.strides, strict=True)
-        nest = join_loops([*axes, (target.itemsize, 1, 1)])
+        steps = source.strides, target.strides
+        nest = broadcast_nest(source.shape, target.shape, *steps, target.itemsize)
         addresses = address_of(source), address_of(target)
         job = plan_job(nest, (addresses[0] | addresses[1]) % 16 or 16)
         written, read = _words(job, *addresses, source, target)
@@ -276,7 +290,7 @@ def _share(job: Job, read: Any, written: Any, most_threads: int | None) -> None:
     if job.is_alone and job.nbytes < FAR:
         _carry_out(job.near, written, read)
         return
-    is_near = nest.nbytes < FAR or not is_in_use(written)
+    is_near = job.nbytes < FAR or not is_in_use(written)
 
     def run(part: tuple[Any, ...]) -> None:
         there = written[part]

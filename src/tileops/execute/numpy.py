@@ -129,7 +129,7 @@ def _name(dtype: Any) -> str | None:
 
 
 def _plain(operator: str, name: str, array: Any) -> Any:
-    """Give an array without what its class adds to it, or refuse one whose class adds values."""
+    """Give an array as a plain one, or refuse what is none or whose class adds values."""
     if isinstance(array, np.generic) and name == "out":
         raise DTypeError(f"{operator}: out is a scalar; pass an array")
     if type(array) not in (np.ndarray, np.memmap) and not isinstance(array, np.generic):
@@ -171,10 +171,8 @@ def _fresh(values: Any, plan: Plan) -> Any:
 
 
 def _may_reshape(values: Any, plan: Plan) -> bool:
-    """Whether a reshape copies nothing, or little and all bytes: not the padding of records."""
-    if values.flags.c_contiguous:
-        return True
-    return values.nbytes <= max(_COPIED, plan.nbytes // 4) and not values.dtype.names
+    """Whether a reshape copies nothing, or little."""
+    return bool(values.flags.c_contiguous or values.nbytes <= max(_COPIED, plan.nbytes // 4))
 
 
 def _write(values: Any, plan: Plan, out: Any) -> None:
