@@ -251,7 +251,7 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
 def test_so_do_words_that_are_computed(dtype, rows, repeats, step, monkeypatch):
     monkeypatch.setattr(numpy, "_COPIED", 0)
     x = np.ones((rows[0], rows[1] * step, rows[2]), dtype)[:, ::step]
-    assert_takes_a_quarter(x, repeats)
+    assert_takes_a_quarter(x, repeats, more=2**16)  # NumPy 2.0 has larger buffers than later ones
 
 
 @pytest.mark.parametrize("repeats", [(1, 2), (2, 1), (3, 3), (2, 5), (2, 2, 2), (2, 2, 2, 2)])
