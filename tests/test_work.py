@@ -41,10 +41,7 @@ class Work(NamedTuple):
 def nest_between(shape, repeats, itemsize):
     """Describe a copy between arrays in the order of their elements."""
     plan = cached_plan(TILE, shape, repeats, itemsize)
-    steps = [
-        tuple(itemsize * math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
-        for sizes in (shape, plan.shape)
-    ]
+    steps = (contiguous(sizes, itemsize) for sizes in (shape, plan.shape))
     return make_nest(plan, *steps, itemsize)
 
 
@@ -281,9 +278,9 @@ def test_so_does_one_into_another_order(shape, repeats):
     x = np.ones(shape, np.uint8)
     plan = cached_plan(TILE, shape, repeats, 1)
     for target in (plan.shape, plan.shape[::-1]):
-        steps = [math.prod(target[i + 1 :]) for i in range(len(target))]
+        steps = contiguous(target, 1)
         steps = steps if target is plan.shape else steps[::-1]
-        nest = host_words(make_nest(plan, x.strides, tuple(steps), 1), 16)
+        nest = host_words(make_nest(plan, x.strides, steps, 1), 16)
         work = work_of(nest, plan_host(nest, False))
         assert work.temporary <= nest.nbytes / 4
 

@@ -120,7 +120,7 @@ def broadcast_nest(
     target: tuple[int, ...],
     word: int,
 ) -> Nest:
-    """Describe, byte by byte, a copy of words in some shape into such of other sizes."""
+    """Describe, byte by byte, a copy between arrays of words, repeated where `shape` has a 1."""
     steps = (step if n > 1 else 0 for n, step in zip(shape, source, strict=True))
     return join_loops([*zip(sizes, steps, target, strict=True), (word, 1, 1)])
 

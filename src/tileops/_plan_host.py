@@ -127,8 +127,7 @@ def _is_gathered(nest: Nest) -> bool:
 
 
 _GATHERED = 12
-"""A temporary of them is at most this part of the result, and with what `_SMALL` allows to the
-plan of its repetition a quarter."""
+"""A temporary of them is at most this part of the result: with one for its repeats, a quarter."""
 
 
 def _fill(nest: Nest) -> Move:
