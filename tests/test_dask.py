@@ -93,6 +93,23 @@ def test_masks_and_records_of_chunks_survive(da, counts):
         assert result.compute().tolist() == np.tile(records, counts).tolist()
 
 
+def test_a_chunk_of_masked_records_has_no_view_and_is_copied(da):
+    values = np.ma.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")], mask=[(0, 1), (1, 0)])
+    x = da.from_array(values[:, None], asarray=False, chunks=1)
+    result = tileops.expand(x, (2, 3)).compute()
+    assert result.tolist() == [[row] * 3 for row in values.tolist()]
+
+
+def test_chunks_of_a_class_that_tile_refuses_are_refused_when_they_are_computed(da):
+    class Kind(np.ma.MaskedArray):
+        pass
+
+    x = da.from_array(np.ma.array([1, 2], mask=[0, 1]).view(Kind), asarray=False, chunks=2)
+    for copy in (True, None):
+        with pytest.raises(tileops.DTypeError, match="Kind, a masked array of a kind"):
+            tileops.expand(x, (3, 2), copy=copy).compute(scheduler="synchronous")
+
+
 def test_importing_dask_does_not_import_its_arrays():
     import subprocess
     import sys

@@ -165,6 +165,22 @@ def test_a_thread_that_starts_although_its_start_failed_is_waited_for(monkeypatc
     assert sorted(work.done) == list(range(12))
 
 
+def test_an_interrupt_while_threads_start_leaves_none_at_work(monkeypatch):
+    class Pool:
+        def submit(self, work):
+            threading.Thread(target=work).start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_threads, "_pool", Pool())
+    work = Busy()
+    with pytest.raises(KeyboardInterrupt):
+        _threads.share(work, range(50), 8)
+    assert work.now == 0
+    done = len(work.done)
+    time.sleep(0.1)
+    assert len(work.done) == done < 50
+
+
 def test_waiting_enters_no_python_code_that_an_interrupt_would_leave_halfway():
     """Such as a Condition's: an interrupt between its lock and the `with` leaves it locked."""
     entered = []

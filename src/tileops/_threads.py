@@ -77,8 +77,8 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     When this returns or raises, no thread works for it any more.
     """
     shared = _Shared(work, items)
-    _start(shared.help, threads - 1)
     try:
+        _start(shared.help, threads - 1)
         shared.take()
     finally:
         shared.close()

@@ -7,9 +7,9 @@ import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks
 
-from tileops import execute
-from tileops._plan import Plan, cached_plan
+from tileops._plan import Plan
 from tileops._rules import TILE
+from tileops._run import run
 from tileops._threads import single_threaded
 from tileops.errors import OutputTooLargeError, ShapeError
 from tileops.execute.array_api import Executor
@@ -55,11 +55,11 @@ class Dask(Executor):
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Repeat; each chunk becomes a view when it is computed."""
-        return _repeat(x, plan, "view") if plan.is_view else None
+        return _repeat(x, plan, copy=None) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat; each chunk owns its memory when it is computed."""
-        return _repeat(x, plan, "copy")
+        return _repeat(x, plan, copy=True)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library cannot split an axis of size 0."""
@@ -85,7 +85,7 @@ class Dask(Executor):
         return np.asarray(x.compute())
 
 
-def _repeat(x: Any, plan: Plan, how: str) -> Any:
+def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     """Name the chunks of `x` again in the order of the result, then repeat inside of them.
 
     The library's own tile and broadcast_to go through concatenation and bare NumPy, where
@@ -93,7 +93,7 @@ def _repeat(x: Any, plan: Plan, how: str) -> Any:
     """
     if 0 in plan.shape:
         return da.from_array(np.empty_like(x._meta, shape=plan.shape), chunks=-1)  # noqa: SLF001
-    if plan.is_identity and how == "view":
+    if plan.is_identity and not copy:
         return x
     x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
     chunks = _chunks(x, plan)
@@ -102,7 +102,7 @@ def _repeat(x: Any, plan: Plan, how: str) -> Any:
         if len(after) != before:
             order = list(range(before)) * (len(after) // before)
             x = x.blocks[(slice(None),) * axis + (order,)]
-    return x.map_blocks(_stretch, how, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
+    return x.map_blocks(_stretch, copy, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
 
 
 def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
@@ -121,14 +121,12 @@ def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _stretch(block: Any, how: str, block_info: Any = None) -> Any:
-    """Repeat a chunk up to the size of the result's chunk."""
+def _stretch(block: Any, copy: bool | None, block_info: Any = None) -> Any:
+    """Repeat a chunk up to the size of the result's chunk, by what `tile` does to an array."""
     wanted = block_info[None]["chunk-shape"]
     repeats = tuple(m // max(n, 1) for m, n in zip(wanted, block.shape, strict=True))
-    of_block = execute.executor_of("tile", block)
-    plan = cached_plan(TILE, tuple(block.shape), repeats, of_block.itemsize(block))
     with single_threaded():  # the scheduler has threads enough for all chunks
-        return getattr(of_block, how)(block, plan)
+        return run(TILE, block, repeats, copy)
 
 
 executor = Dask()
