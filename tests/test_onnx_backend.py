@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.parser import parse_model
 
 import tileops
+from tileops import _plan
 
 import reference
 import variants
@@ -138,6 +139,20 @@ def test_results_share_no_memory(backend):
     if results[-1].flags.writeable:
         results[-1][:] = 7
     assert prepared.run([x])[-1].tolist() == [2]
+
+
+@pytest.mark.library("numpy")
+def test_a_model_that_runs_again_is_not_planned_again(backend):
+    prepared = backend.prepare(
+        parse_model(
+            '<ir_version: 8, opset_import: ["": 13]> f (int64[2] x) => (int64[2] y) '
+            "{ y = Identity (x) }"
+        )
+    )
+    prepared.run([np.arange(2)])
+    before = _plan._cached.cache_info().misses
+    prepared.run([np.arange(2)])
+    assert _plan._cached.cache_info().misses == before
 
 
 def test_constants_of_every_form(backend):

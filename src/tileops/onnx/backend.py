@@ -209,6 +209,15 @@ class _Prepared(BackendRep):
     device: str | None
     max_bytes: int | None
 
+    def __post_init__(self) -> None:
+        made = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
+        self._copies = {
+            name: Operator(TILE.argument._replace(operator=f"output {name!r}"), TILE.align)
+            for name in self.outputs
+            if name not in made
+        }
+        """How the outputs are copied that no Tile or Expand makes."""
+
     def run(self, inputs: Any) -> tuple[Any, ...]:  # type: ignore[override]
         """Run the graph on arrays, in the order of its inputs or by name."""
         given = self._bind(inputs)
@@ -216,7 +225,6 @@ class _Prepared(BackendRep):
         values = {**self.constants, **given}
         last_use = {name: i for i, node in enumerate(self.nodes) for name in node.input}
         last_use |= dict.fromkeys(self.outputs, -1)  # kept to the end
-        own = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
         for i, node in enumerate(self.nodes):
             arguments = [values[name] for name in node.input]
             how = self.executor, self.device, self.max_bytes
@@ -227,9 +235,8 @@ class _Prepared(BackendRep):
         results = []
         for name in self.outputs:
             value, owner = values[name], f"output {name!r}"
-            if name not in own:
-                copy = Operator(TILE.argument._replace(operator=owner), TILE.align)
-                value = run(copy, value, (), max_bytes=self.max_bytes)
+            if name in self._copies:
+                value = run(self._copies[name], value, (), max_bytes=self.max_bytes)
             if is_of_library:
                 results.append(to_library(owner, value, self.executor, self.device))
             else:
