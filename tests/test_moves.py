@@ -11,7 +11,7 @@ import tileops
 from tileops._plan import cached_plan
 from tileops._rules import TILE
 from tileops.execute import device, host
-from tileops.execute._memory import Memory, as_array
+from tileops.execute._memory import Memory, alignment_of, as_array
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -78,12 +78,14 @@ def device_copy(plan, buffers, memories):
         assert not any(step % word for step in steps)
         return as_array(Memory(start, sizes, steps, word), buffer, writable=True)
 
-    def empty(nbytes):
+    def empty(nbytes, _):
         assert nbytes * 4 <= plan.nbytes
         room = np.empty(nbytes + 16, np.uint8)
         return room[-room.__array_interface__["data"][0] % 16 :][:nbytes]
 
-    if not device.repeat(plan, x, source, out, target, words, empty, np.copyto):
+    kernels = device.Kernels(words, empty, np.copyto)
+    alignment = alignment_of(source.address, target.address)
+    if not device.repeat(kernels, plan, x, source, out, target, alignment):
         host.repeat(plan, x, source, out, target)
 
 

@@ -13,14 +13,13 @@ import pytest
 from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
-from tileops._moves import broadcast_nest, contiguous, make_nest
+from tileops._moves import COPY, broadcast_nest, contiguous, looped, make_nest
 from tileops._plan import cached_plan
 from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host
 from tileops._rules import TILE
-from tileops.execute import host, numpy
+from tileops.execute import host, moving, numpy
 from tileops.execute._memory import is_in_use
-from tileops.execute.moving import Means, carry_out
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -66,7 +65,7 @@ def assert_takes_a_quarter(x, repeats, more=0):
         (0, lambda: tileops.tile(x, repeats, out=out)),
     ):
         call()
-        host._temporaries.clear()
+        moving._temporaries.clear()
         assert peak_of(call) - kept <= out.nbytes / 4 + more
 
 
@@ -75,30 +74,30 @@ def work_of(nest, move):
     result, other = np.zeros(1), np.zeros(1)
     written, stages = {True: [], False: []}, {}
 
-    def assign(target, source):
-        assert np.broadcast_shapes(target.shape, source.shape) == target.shape
-        written[np.shares_memory(target, result)].append(target.size)
+    class Counting(moving.Mover):
+        def assign(self, target, source):
+            assert np.broadcast_shapes(target.shape, source.shape) == target.shape
+            written[np.shares_memory(target, result)].append(target.size)
 
-    class Counting(Means):
         def empty(self, sizes):
             stages[sizes] = math.prod(sizes) * nest.word
             return np.broadcast_to(other, sizes)
 
         def pair(self, target, source):
             *outer, rows, n = target.shape
-            assign(self.empty((*outer, 2 * rows)), np.broadcast_to(other, (*outer, 2 * rows)))
+            self.assign(self.empty((*outer, 2 * rows)), np.broadcast_to(other, (*outer, 2 * rows)))
             for i in range(n):
-                assign(target[..., i], source[..., i])
+                self.assign(target[..., i], source[..., i])
 
         def again(self, target, source, *, is_near):
             shapes = source.shape, target.shape
             steps = (contiguous(shape, nest.word) for shape in shapes)
             inner = host_words(broadcast_nest(*shapes, *steps, nest.word), 16)
             stages[is_near, target.shape] = work_of(inner, plan_host(inner, is_near)).temporary
-            assign(target, source)
+            self.assign(target, source)
 
-    ghosts = (np.broadcast_to(array, nest.sizes) for array in (result, other))
-    carry_out(move, *ghosts, Counting(assign))
+    ghosts = [np.broadcast_to(array, nest.sizes) for array in (result, other)]
+    Counting(ghosts[0]).carry_out(move, *ghosts)
     assert sum(written[True]) * nest.word == nest.nbytes, "each byte of the result once"
     sizes = [*written[True], *written[False]]
     return Work(nest.word, len(sizes), sum(sizes) * nest.word / nest.nbytes, sum(stages.values()))
@@ -154,7 +153,7 @@ def test_the_work_of_a_workload_on_a_cpu(workload):
 def test_the_work_of_a_workload_on_a_gpu(workload):
     workload = workload.full()
     steps = plan_device(nest_of(workload), 16, workload.itemsize)
-    works = [work_of(*step) for step in steps]
+    works = [work_of(step.nest, looped(*step, COPY)) for step in steps]
     assert [work.word for work in works] == ON_A_GPU.get(workload.name, [16])
     assert all(work.calls == 1 for work in works), "one kernel for each step"
     *temporaries, results = [step.nest.nbytes for step in steps] or [workload.result_bytes]
@@ -165,7 +164,7 @@ def test_the_work_of_a_workload_on_a_gpu(workload):
 def test_a_source_larger_than_a_gpus_cache_is_repeated_chunk_by_chunk():
     plan = cached_plan(TILE, (2**26,), (4, 1), 4)
     (step,) = plan_device(make_nest(plan, (4,), (2**28, 4), 4), 16, 4)
-    assert work_of(*step) == Work(16, 32, 1, 0)
+    assert work_of(step.nest, looped(*step, COPY)) == Work(16, 32, 1, 0)
 
 
 def test_a_short_period_is_widened_twice():
@@ -324,7 +323,7 @@ def test_memory_is_in_use_once_it_was_touched():
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked about its pages")
 def test_new_memory_is_written_in_the_order_of_its_pages(monkeypatch):
     taken = []
-    monkeypatch.setattr(host, "_carry_out", lambda move, *_: taken.append(move))
+    monkeypatch.setattr(host, "carry_out", lambda move, *_: taken.append(move))
     x, repeats = np.ones((1, 2048), np.uint8), (16384, 1)
     out = new_memory(16384 * 2048).reshape(16384, 2048)
     job = host.make_contiguous_job(cached_plan(TILE, x.shape, repeats, 1), 2, 1)

@@ -70,7 +70,7 @@ def forget_plans():
     for module, names in (
         ("tileops._plan_host", ("plan_host",)),
         ("tileops._plan_device", ("plan_device",)),
-        ("tileops.execute.host", ("make_job", "make_contiguous_job", "plan_job")),
+        ("tileops.execute.host", ("make_job", "make_contiguous_job")),
     ):
         for name in names:
             getattr(importlib.import_module(module), name).cache_clear()

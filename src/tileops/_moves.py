@@ -1,10 +1,11 @@
 """How bytes move: a strided copy as few loops over wide words, and the steps that make it fast.
 
-No arrays, no libraries. A `Nest` describes the copy. What `_plan_host` and
-`_plan_device` make of it is a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, whose
-temporary may be planned `Again`. `tileops.execute.moving` carries it out on arrays.
+No arrays, no libraries. A `Nest` describes the copy. `_plan_device` cuts it into blocks;
+`_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, whose temporary
+may be planned `Again`, and `tileops.execute.moving` carries that out.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -58,21 +59,25 @@ def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
-class Copy(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Copy:
     """One assignment."""
 
 
-class Columns(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Columns:
     """An assignment for each index of the innermost axes: many rows, few words in each."""
 
     axes: int
 
 
-class Pairs(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pairs:
     """The repeats of each word in the innermost axis, in words that hold two of them."""
 
 
-class Loop(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Loop:
     """The same steps for each slice of an axis."""
 
     axis: int
@@ -80,14 +85,16 @@ class Loop(NamedTuple):
     body: "Move"
 
 
-class Again(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Again:
     """What a temporary holds is repeated by a plan of its own, as a contiguous source."""
 
     is_near: bool
     """Whether the target is."""
 
 
-class Stage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stage:
     """A temporary of these sizes is filled, and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]

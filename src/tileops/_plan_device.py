@@ -7,7 +7,7 @@ thresholds are read and reckoned, not measured yet: benchmarks/gpu measures them
 from functools import lru_cache
 from typing import NamedTuple
 
-from tileops._moves import COPY, Move, Nest, box, join_loops, looped, widest_word
+from tileops._moves import Nest, box, join_loops, widest_word
 
 _SHARE = 4
 """A temporary takes at most this part of the result."""
@@ -20,10 +20,10 @@ _CACHE = 32 * 1024 * 1024
 
 
 class Step(NamedTuple):
-    """A copy as the one kernel, or the few, that a GPU runs for it."""
+    """A copy, and the block of it that one kernel of a GPU writes."""
 
     nest: Nest
-    move: Move
+    block: tuple[int, ...]
 
 
 @lru_cache(maxsize=4096)
@@ -40,15 +40,16 @@ def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
         if filled.nbytes * _SHARE > nest.nbytes:
             continue
         spread = _spread(nest, filled)
-        steps = (
+        two = (
             filled.in_words(widest_word(filled, alignment)),
             spread.in_words(widest_word(spread, alignment)),
         )
-        if _words(steps) * _GAIN <= _words(best):
-            best = steps
-    plan = tuple(Step(nest, _chunked(nest)) for nest in best)
-    gains = len(plan) > 1 or plan[0].nest.word > itemsize or plan[0].move is not COPY
-    return plan if gains else ()
+        if _words(two) * _GAIN <= _words(best):
+            best = two
+    steps = tuple(Step(nest, _block(nest)) for nest in best)
+    first, block = steps[0]
+    gains = len(steps) > 1 or first.word > itemsize or block != first.sizes
+    return steps if gains else ()
 
 
 def _words(nests: tuple[Nest, ...]) -> int:
@@ -77,8 +78,8 @@ def _spread(nest: Nest, filled: Nest) -> Nest:
     return join_loops(axes)
 
 
-def _chunked(nest: Nest) -> Move:
-    """Go over what is repeated in chunks, each with all of its repeats, if no cache holds it."""
+def _block(nest: Nest) -> tuple[int, ...]:
+    """Choose a chunk of what is repeated, with all of its repeats, if no cache holds the whole."""
     repeated, inside = 0, nest.word
     for n, s in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
         if s == 0:
@@ -86,5 +87,7 @@ def _chunked(nest: Nest) -> Move:
         else:
             inside *= n
     if repeated <= _CACHE:
-        return COPY
-    return looped(nest, box(nest.sizes, nest.word, _CHUNK), COPY)
+        return nest.sizes
+    chunk = box(nest.sizes, nest.word, _CHUNK)
+    axes = zip(nest.sizes, nest.source, chunk, strict=True)
+    return tuple(n if step == 0 else part for n, step, part in axes)

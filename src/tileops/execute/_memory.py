@@ -2,8 +2,9 @@
 
 import ctypes
 import mmap
-from functools import cache
+from functools import cache, reduce
 from math import prod
+from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,12 @@ def word_dtype(word: int) -> Any:
 def address_of(array: Any) -> int:
     """Give the address of a NumPy array's first element."""
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def alignment_of(*addresses: int) -> int:
+    """Give the power of two, 16 at most, that divides all addresses."""
+    bits = reduce(or_, addresses, 16)
+    return bits & -bits
 
 
 def as_array(memory: Memory, owner: Any = None, *, writable: bool = False) -> Any:

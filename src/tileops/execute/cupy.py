@@ -8,7 +8,7 @@ import numpy as np
 from tileops._plan import Plan
 from tileops.errors import DTypeError
 from tileops.execute import _out, device
-from tileops.execute._memory import Memory
+from tileops.execute._memory import Memory, alignment_of
 from tileops.execute.array_api import Executor
 
 _WORDS = {16: "c16", 8: "u8", 4: "u4", 2: "u2", 1: "u1"}
@@ -75,8 +75,9 @@ class CuPy(Executor):
 
 def _write(x: Any, plan: Plan, out: Any) -> None:
     if plan.nbytes >= device.LEAST:
-        memories = (x, _memory(x), out, _memory(out))
-        if device.repeat(plan, *memories, _words, _empty, cupy.copyto):
+        source, target = _memory(x), _memory(out)
+        alignment = alignment_of(source.address, target.address)
+        if device.repeat(_KERNELS, plan, x, source, out, target, alignment):
             return
     cupy.copyto(out.reshape(plan.spread), _spread(x, plan))
 
@@ -85,8 +86,11 @@ def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) ->
     return cupy.ndarray(sizes, _WORDS[word], x.data, strides=steps)
 
 
-def _empty(nbytes: int) -> Any:
+def _empty(nbytes: int, _: Any) -> Any:
     return cupy.empty(nbytes, cupy.uint8)
+
+
+_KERNELS = device.Kernels(_words, _empty, cupy.copyto)
 
 
 def _spread(x: Any, plan: Plan) -> Any:

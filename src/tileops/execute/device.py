@@ -3,47 +3,59 @@
 All of it is queued in the library's current stream, and nothing waits for it.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
 
 from tileops._moves import make_nest
 from tileops._plan import Plan
 from tileops._plan_device import plan_device
 from tileops.execute._memory import Memory
-from tileops.execute.moving import Means, carry_out
 
 LEAST = 16 * 2**20
 """The bytes of a result from which on a plan is worth its time on the host. Not measured yet."""
 
-Words = Callable[[Any, tuple[int, ...], tuple[int, ...], int], Any]
-"""Gives an array's memory, from its first element on, in a shape, with steps, of words."""
+
+class Kernels(NamedTuple):
+    """What a library copies with."""
+
+    words: Callable[[Any, tuple[int, ...], tuple[int, ...], int], Any]
+    """Gives an array's memory, from its first element on, in a shape, with strides, of words."""
+    empty: Callable[[int, Any], Any]
+    """Gives an array of so many bytes, aligned to 16 of them, where another array is."""
+    assign: Callable[[Any, Any], object]
+    """Copies the second array into the first."""
 
 
 def repeat(
+    kernels: Kernels,
     plan: Plan,
     x: Any,
     source: Memory,
     out: Any,
     target: Memory,
-    words: Words,
-    empty: Callable[[int], Any],
-    assign: Callable[[Any, Any], object],
+    alignment: int,
 ) -> bool:
     """Write the repetition of `x` into `out`, or say that the library's own way is as good.
 
-    `empty` gives an array of so many bytes, aligned to 16 of them.
+    What can be words is decided by `alignment`, which divides all addresses.
     """
     nest = make_nest(plan, source.strides, target.strides, target.itemsize)
-    alignment = (source.address | target.address) % 16 or 16
     steps = plan_device(nest, alignment, target.itemsize)
-    means = Means(assign)
-    for i, (step, move) in enumerate(steps):
-        written = out if i == len(steps) - 1 else empty(step.nbytes)
-        carry_out(
-            move,
-            words(written, step.sizes, step.target, step.word),
-            words(x, step.sizes, step.source, step.word),
-            means,
-        )
+    for i, (step, block) in enumerate(steps):
+        written = out if i == len(steps) - 1 else kernels.empty(step.nbytes, x)
+        to = kernels.words(written, step.sizes, step.target, step.word)
+        of = kernels.words(x, step.sizes, step.source, step.word)
+        if block == step.sizes:
+            kernels.assign(to, of)
+        else:
+            for part in _parts(step.sizes, block):
+                kernels.assign(to[part], of[part])
         x = written
     return bool(steps)
+
+
+def _parts(sizes: tuple[int, ...], block: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Cut an array into blocks."""
+    ends = zip(sizes, block, strict=True)
+    return product(*([slice(i, i + step) for i in range(0, n, step)] for n, step in ends))

@@ -13,7 +13,7 @@ from tileops._plan_host import NUMBERS
 from tileops._rules import Operator
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
-from tileops.execute._memory import Memory, prefer_huge_pages
+from tileops.execute._memory import Memory, alignment_of, prefer_huge_pages
 from tileops.execute.array_api import Executor
 
 _AS_BYTES = frozenset(
@@ -306,14 +306,9 @@ def _move(x: Any, plan: Plan, out: Any) -> bool:
     if is_host:
         host.repeat(plan, x, source, out, target, torch.get_num_threads())
         return True
-    # From here on only the alignment of the addresses counts, and that of offsets as much.
-    source = source._replace(address=source.address | x.storage_offset() * x.itemsize)
-    target = target._replace(address=target.address | out.storage_offset() * out.itemsize)
-
-    def empty(nbytes: int) -> Any:
-        return torch.empty(nbytes, dtype=torch.uint8, device=x.device)
-
-    return device.repeat(plan, x, source, out, target, _words, empty, torch.Tensor.copy_)
+    offsets = (array.storage_offset() * array.itemsize for array in (x, out))
+    alignment = alignment_of(source.address, target.address, *offsets)
+    return device.repeat(_KERNELS, plan, x, source, out, target, alignment)
 
 
 def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) -> Any:
@@ -321,6 +316,13 @@ def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) ->
     start = x.storage_offset() * x.itemsize // word
     steps = tuple(step // word for step in steps)
     return x.new_empty(0, dtype=_WORDS[word]).set_(x.untyped_storage(), start, sizes, steps)
+
+
+def _empty(nbytes: int, x: Any) -> Any:
+    return torch.empty(nbytes, dtype=torch.uint8, device=x.device)
+
+
+_KERNELS = device.Kernels(_words, _empty, torch.Tensor.copy_)
 
 
 class _Repeat(torch.autograd.Function):  # type: ignore[misc]
