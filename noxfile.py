@@ -164,6 +164,7 @@ def types(session: nox.Session) -> None:
     """Check static types, strictly."""
     install(session, ".[cli,onnx]", group="types")
     session.run("mypy")
+    session.run("mypy", "tests/typed.py")
 
 
 def cuda_devices() -> list[str]:

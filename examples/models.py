@@ -1,6 +1,6 @@
 """What models repeat, a few lines each, from one source for every array library.
 
-Arrays are NumPy's, PyTorch's, JAX's, CuPy's or Dask's. Nothing here names a library.
+Arrays are of any library. Nothing here names one.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,8 @@ def attention(q: Any, k: Any, v: Any, softmax: Callable[[Any], Any]) -> Any:
     `softmax` is the library's, along the last axis.
     """
     groups = q.shape[1] // k.shape[1]
-    scores = q @ repeat_kv(k, groups).swapaxes(-1, -2) * q.shape[-1] ** -0.5
+    keys = array_namespace(k).matrix_transpose(repeat_kv(k, groups))
+    scores = q @ keys * q.shape[-1] ** -0.5
     return softmax(scores) @ repeat_kv(v, groups)
 
 

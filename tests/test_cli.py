@@ -139,7 +139,7 @@ def test_refused_files(tmp_path):
         ("x.txt", "y.npy", "suffix '.txt' is none of .npy"),
         ("x.npy", "y.txt", "suffix '.txt' is none of .npy"),
         ("x.npy", "nowhere/y.npy", "nowhere"),
-        ("x.npy", "y.png", "PNG takes"),
+        ("x.npy", "y.png", "uint8 in 3, uint8 in 4; convert it, or save as .npy"),
     ):
         refused(run("tile", source, target, "--repeats", 2, cwd=tmp_path), part)
     assert sorted(p.name for p in tmp_path.iterdir()) == before

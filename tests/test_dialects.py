@@ -147,6 +147,23 @@ def test_directml_writes_into_out(xp, rng):
 
 
 @pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "level, shown",
+    [
+        (3.1, "the float 3.1"),
+        (None, "the NoneType None"),
+        ("DML_FEATURE_LEVEL_3_1", "'DML_FEATURE_LEVEL_3_1'"),
+        ("7.0", "'7.0'"),
+    ],
+)
+def test_a_feature_level_that_is_none_is_shown_as_it_was_given(level, shown):
+    with pytest.raises(
+        tileops.UnsupportedError, match=rf"feature_level is {shown}; .* str, from '1\.0' to '6\.4'"
+    ):
+        tileops.directml.tile(np.ones(3, np.float32), (2,), feature_level=level)
+
+
+@pytest.mark.library("numpy")
 def test_a_desc_is_checked_without_an_array():
     desc = TileOperatorDesc(TensorDesc("INT64", [2, 3]), TensorDesc("INT64", [4, 3]), [2, 1])
     assert desc.check() is None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from array_api_compat import array_namespace
 
 import variants
 
@@ -49,6 +50,20 @@ def test_each_is_what_numpy_gives(xp, rng, name):
 def qkv():
     rng = np.random.default_rng(1)
     return [rng.standard_normal((2, heads, 5, 4)).astype(np.float32) for heads in (6, 2, 2)]
+
+
+@pytest.mark.library("numpy", "array_api_strict")
+def test_attention_in_the_standard(xp):
+    def softmax(scores):
+        shares = array_namespace(scores).exp(scores)
+        return shares / array_namespace(scores).sum(shares, axis=-1, keepdims=True)
+
+    q, k, v = qkv()
+    shares = np.exp(q @ np.repeat(k, 3, axis=1).swapaxes(2, 3) / 2)
+    expected = shares / shares.sum(-1, keepdims=True) @ np.repeat(v, 3, axis=1)
+    result = models.attention(*(xp.make(a, "float32") for a in (q, k, v)), softmax)
+    assert xp.is_own(result)
+    np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-5)
 
 
 @pytest.mark.library("torch")

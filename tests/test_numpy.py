@@ -374,6 +374,11 @@ def test_adjoints_are_contiguous():
         assert result.flags.c_contiguous
 
 
+def test_memory_that_is_not_there_is_asked_for_by_its_shape():
+    with pytest.raises(MemoryError, match=r"with shape \(3000000000000000,\)"):
+        tileops.tile(np.ones(3), 10**15)
+
+
 def test_a_large_masked_result_takes_what_its_values_and_its_mask_take():
     x = np.ma.array(np.ones(1000), mask=np.zeros(1000, bool))
     result = tileops.tile(x, 25_000)

@@ -86,6 +86,15 @@ def test_max_bytes_is_an_integer(x, limit):
         tileops.tile(x, 1, max_bytes=limit)
 
 
+def test_max_bytes_may_be_any_integer(x):
+    class Index:
+        def __index__(self):
+            return 47
+
+    with pytest.raises(tileops.OutputTooLargeError, match="takes 48 bytes, more than max_bytes=47"):
+        tileops.tile(x, (1, 6), max_bytes=Index())
+
+
 @pytest.mark.parametrize(
     "repeats", [2**62, (2**32, 2**32), (2**63,), (2**200,), (0, 2**63), (2**40, 0, 2**40)]
 )

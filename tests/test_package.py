@@ -66,10 +66,12 @@ def test_the_onnx_operators_need_no_onnx():
         "print(tileops.onnx.tile(np.ones((1, 2)), [2, 1]).shape)\n"
         "print(tileops.onnx.infer_tile_shape(('n', 2), (1, 2)))\n"
         "try: tileops.onnx.backend\n"
-        "except ImportError as error: print(error)"
+        "except AttributeError as error: print(error)\n"
+        "print(hasattr(tileops.onnx, 'upgrade'), 'backend' in dir(tileops.onnx))\n"
+        "import pydoc; pydoc.render_doc(tileops.onnx)\n"
     )
     assert run(code).endswith(
-        "(2, 2)\n(None, 4)\ntileops.onnx.backend needs the package onnx; install it\n"
+        "(2, 2)\n(None, 4)\ntileops.onnx.backend needs the package onnx; install it\nFalse True\n"
     )
 
 

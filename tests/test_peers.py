@@ -51,9 +51,15 @@ def test_torch():
 
 @pytest.mark.library("jax")
 def test_jax():
+    import jax
     import jax.numpy as jnp
 
     assert jnp.tile(jnp.ones(3), True).shape == (3,)
+    subnormal = jax.lax.bitcast_convert_type(jnp.ones((1, 1), jnp.uint16), jnp.bfloat16)
+    if jax.default_backend() == "cpu":
+        for tile in (jnp.tile, jax.jit(tileops.tile, static_argnums=1)):
+            assert not np.any(np.asarray(tile(subnormal, (3, 2))).view(np.uint16))
+    assert np.all(np.asarray(tileops.tile(subnormal, (3, 2))).view(np.uint16) == 1)
     with pytest.raises(Exception, match="invalid tensor dimension size"):
         jnp.tile(jnp.ones(3), -1)
     for shape, target in (((3, 1), (2, 1, 6)), ((2, 3), (3,))):

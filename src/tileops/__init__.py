@@ -45,13 +45,13 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tileops import directml, onnx, openvino
+else:
 
-
-def __getattr__(name: str) -> Any:
-    """Import a specification's module when it is first asked for, not with the package."""
-    if name in {"directml", "onnx", "openvino"}:
-        return import_module(f"tileops.{name}")
-    raise AttributeError(f"module 'tileops' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Import a specification's module when it is first asked for, not with the package."""
+        if name in {"directml", "onnx", "openvino"}:
+            return import_module(f"tileops.{name}")
+        raise AttributeError(f"module 'tileops' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

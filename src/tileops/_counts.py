@@ -30,7 +30,8 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     if argument.is_vector:
         raise argument.error(
             f"{argument.operator}: {argument.name} is {show(count)}, a single count; "
-            f"{argument.operator} takes a one-dimensional {argument.name}; pass ({show(count)},)"
+            f"{argument.operator} takes a one-dimensional {argument.name}; pass a sequence, such "
+            f"as ({show(count)},)"
         )
     return (count,)
 

@@ -50,6 +50,9 @@ _COLOURS = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
 """Modes whose channels are no RGB, and become it when they are read."""
 
 
+_COUNTS = "for an image give a count for each of the three axes, such as 4 6 1"
+
+
 class FileFormatError(ValueError):
     """A file that cannot be read as an array, or an array that cannot be saved so."""
 
@@ -114,10 +117,12 @@ def _write_pixels(
     channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else None  # noqa: PLR2004
     mode = _MODES.get((dtype.name, channels or 0))
     if mode not in kind.modes:
+        taken = [pixel for pixel, name in _MODES.items() if name in kind.modes]
+        is_dtype = dtype.name in {name for name, _ in taken}
         raise FileFormatError(
             f"{path}: the result has shape {shape} of {dtype}; {kind.name} takes (height, width, "
-            f"channels) in modes {', '.join(sorted(kind.modes))}; for an image give a count for "
-            f"each of the three axes, such as 4 6 1, or save as .npy"
+            f"channels) of {', '.join(f'{name} in {n}' for name, n in taken)}; "
+            f"{_COUNTS if is_dtype else 'convert it'}, or save as .npy"
         )
     if not all(0 < side <= kind.side for side in shape[:2]):
         raise FileFormatError(

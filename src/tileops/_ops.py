@@ -55,7 +55,8 @@ def tile(
         no known integer (bool, float, traced) is also a TypeError.
     DTypeError
         If `x` is no array or one that the operator cannot repeat, or `out` has
-        another dtype or its library cannot write into arrays.
+        another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
+        is of another type.
     ShapeError
         If `out` has another shape, or `x` has a size that is not known.
     OutputError
@@ -142,7 +143,8 @@ def expand(
         TypeError.
     DTypeError
         If `x` is no array or one that the operator cannot expand, or `out` has
-        another dtype or its library cannot write into arrays.
+        another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
+        is of another type.
     OutputError
         If ``copy=False`` and the library has no views; if `out` overlaps `x`, is
         read-only or is on another device.
@@ -250,7 +252,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
 
 
 def _shape(operator: Operator, shape: Any, counts: Any) -> tuple[int, ...]:
-    described = shape_argument(f"{operator.name}_shape")
+    described = shape_argument(operator.name)
     shape = read_counts(described, shape)
     check_counts(described, shape)
     return result_shape(operator, shape, read_counts(operator.argument, counts))

@@ -7,6 +7,7 @@ know whether two sizes are equal: the library then decides, or fixes its value.
 
 from collections.abc import Callable, Mapping
 from math import inf
+from operator import index
 from typing import NamedTuple
 
 from tileops.errors import (
@@ -290,13 +291,14 @@ def check_limit(
     if not all(known(size) for size in shape):
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {shape} is not known while tracing, so "
-            f"max_bytes={max_bytes} cannot be kept; leave max_bytes away here"
+            f"max_bytes={max_bytes} cannot be kept; omit max_bytes here"
         )
+    most = index(max_bytes)
     nbytes = 0 if 0 in shape else _extent(shape) * itemsize
-    if nbytes > max_bytes:
+    if nbytes > most:
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {shape} takes {nbytes} bytes, more than "
-            f"max_bytes={max_bytes}; use smaller {argument.name} or raise max_bytes"
+            f"max_bytes={most}; use smaller {argument.name} or raise max_bytes"
         )
 
 

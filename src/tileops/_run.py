@@ -55,7 +55,7 @@ def check_options(operator: str, copy: Any = True, out: Any = None, max_bytes: A
     if copy is False and out is not None:
         raise OutputError(
             f"{operator}: copy=False asks for a view of the input, and out= is written to; "
-            f"leave one of them away"
+            f"omit one of them"
         )
 
 

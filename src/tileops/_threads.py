@@ -38,7 +38,7 @@ def single_threaded() -> Iterator[None]:
     Yields
     ------
     None
-        Nothing; leave away the ``as``.
+        Nothing; omit the ``as``.
 
     See Also
     --------

@@ -1,5 +1,6 @@
 """DirectML Tile: the rules of DML_TILE_OPERATOR_DESC at each feature level."""
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -263,10 +264,10 @@ def _operator(feature_level: Any) -> Operator:
     """Give the rules of a feature level, or refuse what is none."""
     found = _OPERATORS.get(feature_level) if isinstance(feature_level, str) else None
     if found is None:
-        given = feature_level if isinstance(feature_level, str) else repr(feature_level)
+        kind = "" if isinstance(feature_level, str) else f"the {type(feature_level).__name__} "
         raise UnsupportedError(
-            f"DirectML Tile: feature_level is {given[:20]!r}; feature levels go from "
-            f"'1.0' to '{_LATEST[0]}.{_LATEST[1]}'"
+            f"DirectML Tile: feature_level is {kind}{reprlib.repr(feature_level)}; feature levels "
+            f"are of type str, from '1.0' to '{_LATEST[0]}.{_LATEST[1]}'"
         )
     return found
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+from contextlib import suppress
 from functools import cache, reduce
 from math import prod
 from operator import or_
@@ -50,16 +51,17 @@ def as_array(memory: Memory, owner: Any = None, *, writable: bool = False) -> An
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
     """Allocate an array, on the boundaries of huge pages where they add an eighth at most.
 
-    Elsewhere its first and last bytes lie in small pages, 511 on the whole, which the kernel
+    Elsewhere its first and last bytes lie in small pages, 511 in all, which the kernel
     clears and maps one by one: of 32 MiB that is a third of the time.
     """
     page, nbytes = _huge_page(), prod(shape) * dtype.itemsize
     if page:
         room = page + -nbytes % page
         if room <= nbytes // 8 and not nbytes < _USED_AGAIN <= nbytes + room:
-            memory = np.empty(nbytes + room, np.uint8)
-            start = -address_of(memory) % page
-            return np.ndarray(shape, dtype, memory, start)
+            with suppress(MemoryError):  # the error of the result alone is the one to read
+                memory = np.empty(nbytes + room, np.uint8)
+                start = -address_of(memory) % page
+                return np.ndarray(shape, dtype, memory, start)
     return np.empty(shape, dtype)
 
 

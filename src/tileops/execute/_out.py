@@ -47,7 +47,7 @@ def check_memory(operator: str, x: Memory, out: Memory) -> None:
     if _overlap(x, out):
         raise OutputError(
             f"{operator}: out overlaps the input in memory; write into an array of its own, "
-            f"or leave out= away"
+            f"or omit out="
         )
     if _overlaps_itself(out):
         raise OutputError(

@@ -135,8 +135,7 @@ def _plain(operator: str, name: str, array: Any) -> Any:
     if type(array) not in (np.ndarray, np.memmap) and not isinstance(array, np.generic):
         raise DTypeError(
             f"{operator}: out= works between plain NumPy arrays, and the {name} is "
-            f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or leave "
-            f"out= away"
+            f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or omit out="
         )
     return np.asarray(array)
 

@@ -189,13 +189,12 @@ class Torch(Executor):
         _out.check_class(operator, torch.Tensor, out)
         if out.layout is not torch.strided or out.is_quantized or x.is_quantized:
             raise DTypeError(
-                f"{operator}: out= works between dense tensors that are not quantised; "
-                f"leave out= away"
+                f"{operator}: out= works between dense tensors that are not quantised; omit out="
             )
         if torch.is_grad_enabled() and (x.requires_grad or out.requires_grad):
             raise OutputError(
                 f"{operator}: out= records no gradient, and the input or out requires one; "
-                f"leave out= away, or call under torch.no_grad()"
+                f"omit out=, or call under torch.no_grad()"
             )
         if out.is_inference() and not torch.is_inference_mode_enabled():
             raise OutputError(
@@ -345,7 +344,7 @@ def _memory(operator: str, x: Any) -> Memory:
         raise OutputError(
             f"{operator}: the input or out is a {type(x).__name__} without memory of its own "
             f"(traced, fake, or inside torch.func), so that an overlap with out cannot be ruled "
-            f"out; leave out= away"
+            f"out; omit out="
         )
     return Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size)
 

@@ -5,7 +5,7 @@ The operators and the shape inference need no ``onnx``. The modules ``backend``,
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tileops.onnx._inference import infer_expand_shape, infer_tile_shape
 from tileops.onnx._operators import expand_8, expand_13, tile_1, tile_6, tile_13
@@ -28,16 +28,23 @@ tile = tile_13
 expand = expand_13
 
 
-def __getattr__(name: str) -> Any:
-    """Import a module that needs ``onnx`` when it is first asked for."""
-    if name not in _NEED_ONNX:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != "onnx":
-            raise
-        raise ImportError(f"{__name__}.{name} needs the package onnx; install it") from error
+if TYPE_CHECKING:
+    from tileops.onnx import backend as backend
+    from tileops.onnx import reference as reference
+    from tileops.onnx import upgrade as upgrade
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Import a module that needs ``onnx`` when it is first asked for."""
+        if name not in _NEED_ONNX:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if str(error.name).partition(".")[0] != "onnx":
+                raise
+            # Not an ImportError: hasattr and help ask for every name.
+            raise AttributeError(f"{__name__}.{name} needs the package onnx; install it") from error
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,17 @@
+"""What type checkers must see: each ignore here would be one too many if its line passed."""
+
+# ruff: noqa: B018
+
+import numpy as np
+
+import tileops
+
+tileops.onnx.backend.for_library("numpy")
+tileops.onnx.upgrade.upgrade
+tileops.onnx.reference.ops()
+tileops.tile(np.ones(3), 2, max_bytes=100).shape
+
+tileops.tyle  # type: ignore[attr-defined]
+tileops.RepeatError  # type: ignore[attr-defined]
+tileops.onnx.tile13  # type: ignore[attr-defined]
+tileops.tile(np.ones(3), 2, owt=None)  # type: ignore[call-arg]
