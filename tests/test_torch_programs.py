@@ -77,6 +77,38 @@ def test_one_compilation_serves_all_sizes(torch, counter, name):
     assert counter.frame_count == 1
 
 
+FROM_DATA = {
+    "tensor": tileops.tile,
+    "list": lambda x, r: tileops.tile(x, r.tolist()),
+    "number": lambda x, r: tileops.tile(x, r[0].item()),
+    "onnx": tileops.onnx.tile,
+    "expand": lambda x, r: tileops.expand(x[:1], (r[1], 3)),
+    "size": lambda x, _: tileops.tile(x[x[:, 0] > 0], 3),
+    "size, expanded": lambda x, _: tileops.expand(x[x > 0], (4, 1), copy=True),
+}
+
+
+@pytest.mark.parametrize("name", FROM_DATA)
+def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
+    """Without a graph break: the library reads them when the program runs."""
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    program = FROM_DATA[name]
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(program, fullgraph=True, backend=counter)
+    for given, sign in (([2, 3], 1), ([1, 1], 0), ([0, 4], -1), ([5, 0], 1)):
+        x = torch.arange(6.0).reshape(2, 3) + 1
+        x[1:] *= sign
+        counts = torch.tensor(given)
+        expected = program(x, counts)
+        result = compiled(x, counts)
+        assert result.shape == expected.shape
+        assert torch.equal(result, expected)
+    assert counter.frame_count == 1
+    torch._dynamo.reset()
+
+
 def test_calls_of_numbers_are_planned_by_the_compiler(torch, counter, monkeypatch):
     """A compiled program has no trace of the plan: neither steps nor guards."""
     from tileops.execute import torch_compile

@@ -93,7 +93,10 @@ def _is_array(value: Any) -> bool:
 def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -> int:
     if type(count) is int:
         return count
-    if execute.is_symbolic(count):
+    if _is_array(count):
+        if len(count.shape) == 0:
+            return _read_array(argument, where, count, of)[0]
+    elif execute.is_symbolic(count):
         if of is not None and not of.is_symbolic(count):
             raise argument.type_error(
                 f"{argument.operator}: {argument.name}{where} is the symbolic size {count}, which "
@@ -101,9 +104,6 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
                 f"traces"
             )
         return count  # type: ignore[no-any-return]
-    if _is_array(count):
-        if len(count.shape) == 0:
-            return _read_array(argument, where, count, of)[0]
     elif not isinstance(count, bool):
         try:
             return index(count)

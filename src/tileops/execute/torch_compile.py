@@ -3,9 +3,10 @@
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import guard_or_false
 
 from tileops._plan import Plan, make_plan
-from tileops._rules import Align, Argument, Operator
+from tileops._rules import Align, Argument, Operator, known
 from tileops.errors import RepeatsError, RepeatsTypeError, TileOpsError
 
 
@@ -19,8 +20,8 @@ def plan_numbers(
 ) -> Plan | None:
     """Plan a call of numbers; None where the rules refuse it, and where a size is a symbol.
 
-    The compiler calls this, and takes what it gives for a constant. So it has no rule to look into:
-    that takes a quarter of the time, and leaves fewer things to guard in each call of the program.
+    The compiler calls this, and takes what it gives for a constant. So it has no rule to trace,
+    which would be three quarters of its work, and fewer things to guard in each call of the program.
     """
     argument = Argument("", "", RepeatsError, RepeatsTypeError, "", least, greatest)
     try:
@@ -28,6 +29,12 @@ def plan_numbers(
     except TileOpsError:
         return None
     return how._replace(nbytes=0)  # what is done by size is the compiler's to do
+
+
+@torch.compiler.substitute_in_graph(known, skip_signature_check=True)  # type: ignore[untyped-decorator]
+def _known(count: int) -> bool:
+    """Whether the compiler can compare a count: not if it is read from data in the program."""
+    return bool(guard_or_false(count > 1) or guard_or_false(count <= 1))
 
 
 @torch.compiler.substitute_in_graph(  # type: ignore[untyped-decorator]
