@@ -1,5 +1,6 @@
 """Threads that share large copies: the same bytes, and no more of them than were allowed."""
 
+import _thread
 import os
 import signal
 import subprocess
@@ -100,13 +101,13 @@ def test_single_threaded_holds_inside_of_its_block_alone(x, shared, monkeypatch)
 class Busy:
     """Work that takes a while, and knows who is at it."""
 
-    def __init__(self, then=abs):
-        self.now, self.done, self.then = 0, [], then
+    def __init__(self, then=abs, pause=0.02):
+        self.now, self.done, self.then, self.pause = 0, [], then, pause
 
     def __call__(self, item):
         self.now += 1
         try:
-            time.sleep(0.02)
+            time.sleep(self.pause)
             self.then(item)
             self.done.append(item)
         finally:
@@ -152,33 +153,62 @@ def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
     assert sorted(work.done) == [0, 1]
 
 
-def test_a_thread_that_starts_although_its_start_failed_is_waited_for(monkeypatch):
-    class Pool:
-        def submit(self, work):
-            threading.Thread(target=work).start()
-            raise RuntimeError("can't start new thread")
+@pytest.mark.parametrize("most", [0, 2])
+def test_fewer_threads_than_were_asked_for_are_enough(monkeypatch, most):
+    started = []
 
-    monkeypatch.setattr(_threads, "_pool", Pool())
+    def start(*how):
+        if len(started) == most:
+            raise RuntimeError("can't start new thread")
+        started.append(_thread.start_new_thread(*how))
+
+    monkeypatch.setattr(_threads, "start_new_thread", start)
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     work = Busy()
     _threads.share(work, range(12), 8)
+    assert len(started) == most
     assert work.now == 0
     assert sorted(work.done) == list(range(12))
 
 
-def test_an_interrupt_while_threads_start_leaves_none_at_work(monkeypatch):
-    class Pool:
-        def submit(self, work):
-            threading.Thread(target=work).start()
-            raise KeyboardInterrupt
+def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(monkeypatch):
+    """Python handles signals where a function begins, and where a call returns."""
+    steps = 0
 
-    monkeypatch.setattr(_threads, "_pool", Pool())
-    work = Busy()
-    with pytest.raises(KeyboardInterrupt):
-        _threads.share(work, range(50), 8)
-    assert work.now == 0
-    done = len(work.done)
-    time.sleep(0.1)
-    assert len(work.done) == done < 50
+    def be_slow(_):
+        if not is_main():
+            time.sleep(3e-3)
+
+    def interrupt(frame, event, _):
+        nonlocal steps
+        code = frame.f_code
+        if event != "c_call" and code.co_filename == _threads.__file__ and is_main():
+            steps -= 1
+            if steps == 0:
+                raise KeyboardInterrupt
+
+    for first in range(1, 1000):
+        monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+        work, steps, was_interrupted = Busy(be_slow, pause=1e-4), first, False
+        sys.setprofile(interrupt)
+        try:
+            _threads.share(work, range(4), 3)
+        except KeyboardInterrupt:
+            was_interrupted = True
+        finally:
+            sys.setprofile(None)
+        assert work.now == 0, first
+        done = len(work.done)
+        time.sleep(4e-3)
+        assert len(work.done) == done, first
+        again = Busy(pause=1e-4)
+        _threads.share(again, range(4), 3)
+        assert sorted(again.done) == [0, 1, 2, 3], first
+        for _ in range(3):
+            _threads._pool._jobs.put(sys.exit)
+        if not was_interrupted:
+            break
+    assert first > 15
 
 
 def test_waiting_enters_no_python_code_that_an_interrupt_would_leave_halfway():
@@ -236,9 +266,9 @@ def test_a_forked_child_has_threads_of_its_own(x, monkeypatch):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_pool_that_has_closed_leaves_the_work_to_the_caller(x, monkeypatch):
-    pool = ThreadPoolExecutor(1)
-    pool.shutdown()
-    monkeypatch.setattr(_threads, "_pool", pool)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    assert np.array_equal(tileops.tile(x, REPEATS), np.tile(x, REPEATS))
+def test_threads_are_used_again(monkeypatch):
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    before = _thread._count()
+    for threads in (2, 4, 3, 4):
+        _threads.share(Busy(), range(8), threads)
+    assert _thread._count() == before + 3

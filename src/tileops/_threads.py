@@ -1,16 +1,15 @@
 """The threads that share a large copy: how many there are, and how to have none."""
 
 import os
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 from warnings import warn
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 VARIABLE = "TILEOPS_NUM_THREADS"
 """The environment variable that limits the threads of a copy; 1 for none but the caller's."""
@@ -21,8 +20,6 @@ _MOST = 8
 T = TypeVar("T")
 
 _is_single: ContextVar[bool] = ContextVar("tileops_single_threaded", default=False)
-
-_pool: "ThreadPoolExecutor | None" = None
 
 
 @contextmanager
@@ -78,10 +75,14 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     """
     shared = _Shared(work, items)
     try:
-        _start(shared.help, threads - 1)
+        _pool.start(shared.help, threads - 1)
         shared.take()
     finally:
-        shared.close()
+        try:
+            shared.close()
+        except KeyboardInterrupt:  # it may have come before the first line
+            shared.close()
+            raise
     if shared.error is not None:
         raise shared.error
 
@@ -90,9 +91,6 @@ class _Shared(Generic[T]):
     """Work that threads take from until it is done, or closed."""
 
     def __init__(self, work: Callable[[T], None], items: Iterable[T]) -> None:
-        # Imported late: copies that are shared are long, and few programs make them.
-        from queue import SimpleQueue  # noqa: PLC0415
-
         self._work, self._pending = work, deque(items)
         # Not a Condition: one is entered by Python code, and an interrupt there leaves it locked.
         self._lock, self._ended = Lock(), SimpleQueue[None]()
@@ -142,23 +140,40 @@ class _Shared(Generic[T]):
             raise interrupt
 
 
-def _start(work: Callable[[], None], count: int) -> None:
-    """Start as many threads as there may be: none while the interpreter shuts down, for one."""
-    global _pool  # noqa: PLW0603 (one pool of the process, made when it is first needed)
-    with suppress(RuntimeError):
-        if _pool is None:
-            # Imported late: it takes longer than all of this package.
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+class _Pool:
+    """Threads that wait for work, as many as were ever asked for at once.
 
-            _pool = ThreadPoolExecutor(_MOST - 1, "tileops")
-        for _ in range(count):
-            _pool.submit(work)
+    Those of `concurrent.futures` are started and woken by way of Conditions. These are Python code,
+    and an interrupt there leaves them locked, so that every later copy would wait for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._jobs, self._count = Lock(), SimpleQueue[Callable[[], None]](), 0
+
+    def start(self, work: Callable[[], None], count: int) -> None:
+        """Have so many threads do the work, or as many as there can be.
+
+        While the interpreter shuts down there are no new ones, for example.
+        """
+        with self._lock, suppress(RuntimeError):
+            while self._count < count:
+                start_new_thread(self._serve, ())
+                self._count += 1
+        for _ in range(min(count, self._count)):
+            self._jobs.put(work)
+
+    def _serve(self) -> None:
+        while True:
+            self._jobs.get()()
+
+
+_pool = _Pool()
 
 
 def _forget() -> None:
     """Leave behind a pool whose threads a fork did not take along."""
     global _pool  # noqa: PLW0603
-    _pool = None
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):

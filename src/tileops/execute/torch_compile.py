@@ -20,8 +20,8 @@ def plan_numbers(
 ) -> Plan | None:
     """Plan a call of numbers; None where the rules refuse it, and where a size is a symbol.
 
-    The compiler calls this, and takes what it gives for a constant. So it has no rule to trace,
-    which would be three quarters of its work, and fewer things to guard in each call of the program.
+    The compiler calls this, and takes what it gives for a constant. So it traces no rule, which
+    would be three quarters of its work, and a program has fewer things to guard in each call.
     """
     argument = Argument("", "", RepeatsError, RepeatsTypeError, "", least, greatest)
     try:
