@@ -59,6 +59,20 @@ def test_using_numpy_imports_no_library():
     assert run(code) == "[]\n"
 
 
+def test_no_call_on_numpy_imports_anything():
+    """A fork while another thread imports leaves the child waiting for the end of that."""
+    code = (
+        "import sys, numpy as np, tileops\n"
+        "before = set(sys.modules)\n"
+        "x = np.ones((2**20, 3), np.uint8)\n"
+        "for out in (None, np.empty((2**20, 24), np.uint8)):\n"
+        "    tileops.tile(x, (1, 8), out=out)\n"
+        "tileops.expand(np.arange(3), (2, 3), copy=True)\n"
+        "print(set(sys.modules) - before)"
+    )
+    assert run(code) == "set()\n"
+
+
 def test_the_onnx_operators_need_no_onnx():
     code = (
         "import sys; sys.modules['onnx'] = None\n"

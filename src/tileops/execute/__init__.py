@@ -91,6 +91,11 @@ def is_symbolic(count: Any) -> bool:
     return name in LIBRARIES and library(name).is_symbolic(count)
 
 
+# Not in the first call: one that another thread makes while the process forks would leave the
+# child with an import that nobody ends.
+_by_type[np.ndarray] = library("numpy")
+
+
 def _register_torch() -> None:
     """Know tensors from the start: what is learnt after torch.compile has looked, it must redo."""
     from tileops.execute import torch  # noqa: PLC0415
