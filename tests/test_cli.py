@@ -106,7 +106,7 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         (["--repeats", "1.5"], ["--repeats 1.5", "whole numbers"]),
         (["--repeats", "x"], ["--repeats x", "whole numbers"]),
         (["--repeats"], ["--repeats needs a whole number"]),
-        ([], ["--repeats"]),
+        ([], ["--repeats", "Usage: tileops tile SRC DST --repeats INT... [OPTIONS]"]),
         (["--repeats", "99999999999", "99999999999"], ["2**63-1", "smaller repeats"]),
         (["--repeats", "99999999999"], ["bytes and", "are free"]),
         (["--repeats", "9", "--max-bytes", "1.5"], ["--max-bytes 1.5", "whole numbers"]),
@@ -143,6 +143,20 @@ def test_refused_files(tmp_path):
     ):
         refused(run("tile", source, target, "--repeats", 2, cwd=tmp_path), part)
     assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("before, after", [(b"IDAT", b"\xf0DAT"), (b"MM\0*", b"XX\0*")])
+def test_a_damaged_image_is_refused(tmp_path, before, after):
+    exif = Image.Exif()
+    exif[0x112] = 6  # turned
+    Image.new("RGB", (3, 2)).save(tmp_path / "x.webp", exif=exif)
+    Image.new("RGB", (3, 2)).save(tmp_path / "x.png")
+    damaged = [path for path in tmp_path.iterdir() if before in path.read_bytes()]
+    assert damaged
+    for path in damaged:
+        path.write_bytes(path.read_bytes().replace(before, after))
+        done = run("tile", path.name, "y.npy", "--repeats", 2, 2, 1, cwd=tmp_path)
+        refused(done, f"{path.name}: no image that can be read")
 
 
 def test_an_image_needs_three_counts(tmp_path):

@@ -1,5 +1,6 @@
 """What only Dask has: laziness, chunks, sizes that are not known yet."""
 
+import tracemalloc
 from math import prod
 
 import numpy as np
@@ -58,6 +59,27 @@ def test_many_repeats_of_one_chunk_are_few_tasks(da):
 def test_more_chunks_than_a_graph_can_name_are_refused(da):
     with pytest.raises(tileops.OutputTooLargeError, match=r"axis 1 has 2 chunks.*rechunk\(\{0: -1"):
         tileops.tile(da.ones(4, chunks=2), (2, 2**40))
+
+
+@pytest.mark.parametrize(
+    "shape, chunks, repeats",
+    [
+        ((1,), 1, (2**58,)),
+        ((1, 2, 1), 1, (2**28, 1, 2**28)),
+        ((2, 2), 1, (2**13, 2**13)),
+        ((3, 1), 1, (1, 2**50)),
+        ((2**10, 2**10), 1, (2, 1)),
+    ],
+)
+def test_the_chunks_of_all_axes_are_counted_before_any_is_named(da, shape, chunks, repeats):
+    x = da.ones(1, chunks=1) if shape == (1,) else da.from_array(np.ones(1)).reshape(1)
+    x = da.broadcast_to(x.reshape((1,) * len(shape)), shape, chunks=chunks)
+    tracemalloc.start()
+    with pytest.raises(tileops.OutputTooLargeError, match=r"a graph of more than 1048576 chunks"):
+        tileops.tile(x, repeats)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24
 
 
 def test_unknown_sizes_are_refused_with_the_remedy(da):

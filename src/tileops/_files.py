@@ -49,7 +49,6 @@ _MODES = {
 _COLOURS = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
 """Modes whose channels are no RGB, and become it when they are read."""
 
-
 _COUNTS = "for an image give a count for each of the three axes, such as 4 6 1"
 
 
@@ -59,15 +58,17 @@ class FileFormatError(ValueError):
 
 def read(path: Path) -> np.ndarray[Any, Any]:
     """Read an array: .npy memory-mapped, an image as (height, width, channels)."""
-    if path.suffix.lower() != ".npy":
-        _check_suffix(path)
-        return _read_pixels(path)
+    _check_suffix(path)
+    is_image = path.suffix.lower() != ".npy"
     try:
-        return np.lib.format.open_memmap(path, mode="c")
-    except OSError:
+        return _read_pixels(path) if is_image else np.lib.format.open_memmap(path, mode="c")
+    except (MemoryError, FileFormatError):
         raise
-    except Exception as error:  # a broken header fails in the parser of its dict
-        raise FileFormatError(f"{path}: no array that can be memory-mapped: {error}") from error
+    except Exception as error:  # what is broken fails in parsers of many kinds
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's, which names the file
+        kind = "image that can be read" if is_image else "array that can be memory-mapped"
+        raise FileFormatError(f"{path}: no {kind}: {error}") from error
 
 
 def _read_pixels(path: Path) -> np.ndarray[Any, Any]:

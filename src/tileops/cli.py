@@ -14,7 +14,6 @@ from tileops.execute.array_api import Executor
 
 try:
     from cyclopts import App, CycloptsError, Parameter, Token
-    from PIL.Image import DecompressionBombError
     from rich.console import Console
     from rich.table import Table
 
@@ -197,6 +196,12 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def _usage(error: CycloptsError) -> str:
+    """Give the words of a command, if the error is about one."""
+    usage = app[error.command_chain[0]].usage if error.command_chain else None
+    return f" {usage}" if usage else ""
+
+
 def main() -> None:
     """Run the command line: an error is one line on stderr and exit code 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -204,12 +209,12 @@ def main() -> None:
         app(exit_on_error=False, print_error=False, result_action="return_value")
     except (
         CycloptsError,
-        DecompressionBombError,
         CommandError,
         MemoryError,
         OSError,
         ValueError,
         tileops.TileOpsError,
     ) as error:
-        sys.stderr.write(f"tileops: {_one_line(error)}\n")
+        usage = _usage(error) if isinstance(error, CycloptsError) else ""
+        sys.stderr.write(f"tileops: {_one_line(error)}{usage}\n")
         sys.exit(2)

@@ -3,12 +3,14 @@
 from math import isnan, prod
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks
+from dask.utils import parse_bytes
 
 from tileops._plan import Plan
-from tileops._rules import TILE
+from tileops._rules import TILE, show
 from tileops._run import run
 from tileops._threads import single_threaded
 from tileops.errors import OutputTooLargeError, ShapeError
@@ -42,8 +44,10 @@ class Dask(Executor):
         return int(x.dtype.itemsize)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
-        """Refuse more chunks than a graph can name; an axis of one chunk is always few."""
+        """Refuse more chunks than a graph can name."""
         super().check(operator, x, plan)
+        if not plan.repeated or 0 in plan.shape:
+            return
         for axis in range(-x.ndim, 0):
             count, repeats = x.numblocks[axis], plan.repeats[axis]
             if count > 1 and count * repeats > _MOST_CHUNKS:
@@ -52,6 +56,13 @@ class Dask(Executor):
                     f"repeated {repeats} times; a graph of more than {_MOST_CHUNKS} chunks is "
                     f"refused; call x.rechunk({{{axis + x.ndim}: -1}}) first"
                 )
+        least = _least_chunks(x, plan)
+        if least > _MOST_CHUNKS:
+            raise OutputTooLargeError(
+                f"{operator}: the result of shape {show(plan.shape)} has {show(least)} chunks or "
+                f"more; a graph of more than {_MOST_CHUNKS} chunks is refused; use smaller counts, "
+                f"or x.rechunk first"
+            )
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Repeat; each chunk becomes a view when it is computed."""
@@ -103,6 +114,16 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
             order = list(range(before)) * (len(after) // before)
             x = x.blocks[(slice(None),) * axis + (order,)]
     return x.map_blocks(_stretch, copy, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
+
+
+def _least_chunks(x: Any, plan: Plan) -> int:
+    """Count chunks: of axes that are named again, and what others take beyond a chunk's size."""
+    chunks, nbytes = 1, x.dtype.itemsize
+    blocks = (1,) * (len(plan.shape) - x.ndim) + x.numblocks
+    for count, n, r in zip(blocks, plan.source, plan.repeats, strict=True):
+        chunks *= count * r if count > 1 else 1
+        nbytes *= n * r if count == 1 else 1
+    return chunks * (nbytes // parse_bytes(dask.config.get("array.chunk-size")) or 1)
 
 
 def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
