@@ -208,6 +208,48 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_adjoints_of_sharded_arrays_stay_sharded():
+    """As the library's own gradients, where a reduction would replicate or be refused."""
+    code = """
+import math
+import jax, ml_dtypes, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+rng = np.random.default_rng(0)
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(kind, kind))
+    for dtype in ("float32", "int32", "bfloat16"):
+        for shape, spec in (((16, 12), P("a", "b")), ((4, 24), P(None, ("a", "b")))):
+            there = NamedSharding(mesh, spec)
+            for repeats in ((3, 2), (2, 1, 3), (40, 1), (1, 1), (0, 2)):
+                padded = (1, *shape)[-len(repeats):]
+                split = [n for pair in zip(repeats, padded) for n in pair]
+                g = rng.integers(-3, 4, split).astype(dtype)
+                expected = g.sum(tuple(range(0, len(split), 2))).reshape(shape)
+                g = g.reshape([n * r for n, r in zip(padded, repeats)])
+                after = P(*[None] * (len(repeats) - 2), *spec) if g.size else P()
+                g = jax.device_put(g, NamedSharding(mesh, after))
+                call = lambda g: tileops.tile_adjoint(g, shape, repeats)
+                for f in (call, jax.jit(call)):
+                    total = f(g)
+                    assert total.dtype == g.dtype
+                    assert np.array_equal(total, expected), (kind, dtype, shape, repeats)
+                    assert not g.size or total.sharding.is_equivalent_to(there, 2), total.sharding
+                program = jax.jit(call).lower(g).compile().as_text()
+                assert "all-gather" not in program
+    g = jax.device_put(np.ones((16, 5, 12), "float32"), NamedSharding(mesh, P("a", None, "b")))
+    total = tileops.expand_adjoint(g, (16, 1, 12))
+    assert np.array_equal(total, np.full((16, 1, 12), 5))
+    assert total.sharding.is_equivalent_to(g.sharding, 3)
+    few = jax.device_put(np.ones(24, "float32"), NamedSharding(mesh, P(("a", "b"))))
+    assert np.array_equal(tileops.tile_adjoint(few, 3, 8), np.full(3, 8))
+    assert np.array_equal(tileops.tile_adjoint(few, 1, 24), [24])
+    half = jax.device_put(np.ones(4096, ml_dtypes.bfloat16), NamedSharding(mesh, P("a")))
+    assert tileops.tile_adjoint(half, 4, 1024).tolist() == [1024] * 4
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def run_on_eight_devices(code):
     done = subprocess.run(
         [sys.executable, "-c", code],

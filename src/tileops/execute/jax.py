@@ -4,17 +4,18 @@ The agnostic route through split axes is three operations where these are one, a
 """
 
 from functools import lru_cache, partial
+from math import prod
 from typing import Any
 
 import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType
+from jax.sharding import AxisType, PartitionSpec
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
-from tileops.execute.array_api import Executor
+from tileops.execute.array_api import Executor, wide_dtype
 
 _ZERO = np.uint16(0)
 
@@ -56,6 +57,17 @@ class Jax(Executor):
         if x.dtype == jnp.bfloat16:
             return _compiled_bits(plan, is_sharded)(x, _ZERO)
         return _compiled(plan, is_sharded)(x)
+
+    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+        """Sum over what a plan repeats; if the array is sharded, by what transposes its repetition.
+
+        A reduction would replicate it first, or be refused.
+        """
+        is_sharded = _may_be_sharded(g) if isinstance(g, jax.core.Tracer) else _is_sharded(g)
+        if not is_sharded or not plan.repeated:
+            return super().sum(operator, g, plan, shape)
+        wide = wide_dtype(self.dtype(g)) or g.dtype
+        return _sum_sharded(g.astype(wide), plan, shape).astype(g.dtype)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
@@ -150,6 +162,33 @@ def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
         wide = jax.lax.optimization_barrier(jnp.concatenate([x] * _AT_ONCE, axis))
         parts.append(_side_by_side(wide, axis, many))
     return jnp.concatenate(parts, axis) if len(parts) > 1 else parts[0]
+
+
+def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    """Sum by what transposes the repetition of an array that is sharded as `g` is."""
+    sharding = jax.typeof(g).sharding
+    if AxisType.Explicit in sharding.mesh.axis_types:
+        parts = sharding.spec[len(plan.shape) - len(shape) :]
+        kept = (
+            part if n > 1 and n % _devices(sharding.mesh, part) == 0 else None
+            for n, part in zip(shape, parts, strict=True)
+        )
+        of = sharding.update(spec=PartitionSpec(*kept))
+    else:
+        of = None
+
+    def repeat(x: Any) -> Any:
+        result = _repeat(x, plan, True)
+        return result if of is None else jax.sharding.reshard(result, sharding)
+
+    (total,) = jax.linear_transpose(repeat, jax.ShapeDtypeStruct(shape, g.dtype, sharding=of))(g)
+    return total
+
+
+def _devices(mesh: Any, part: Any) -> int:
+    """Count the devices that share an axis."""
+    names = part if isinstance(part, tuple) else () if part is None else (part,)
+    return prod(mesh.shape[name] for name in names)
 
 
 def _is_sharded(x: Any) -> bool:
