@@ -48,8 +48,7 @@ def run_tests(session: nox.Session, library: str, *packages: str) -> None:
 @nox.session(name="tests-numpy")
 def tests_numpy(session: nox.Session) -> None:
     """NumPy, the command line, and the examples in the documentation."""
-    install(session, ".[cli,onnx]", "ml_dtypes", group="test")
-    session.run("pytest", "--isolated", "--library", "numpy", *session.posargs)
+    run_tests(session, "numpy", ".[cli,onnx]", "ml_dtypes")
 
 
 @nox.session(name="tests-strict")

@@ -21,9 +21,9 @@ class Workload:
         The input's shape at the size for CPUs.
     dtype : str
         The name of the input's dtype, as NumPy (with ml_dtypes) and the other libraries spell it.
-    counts : tuple of int
-        The repeats of each axis. An expand's target shape is the property ``target``.
-    full_shape, full_counts : tuple of int
+    repeats : tuple of int
+        How often each axis is repeated. An expand's target shape is the property ``target``.
+    full_shape, full_repeats : tuple of int
         The same at the size for GPUs.
     source : str
         Where the operation comes from.
@@ -33,20 +33,15 @@ class Workload:
     operator: str
     shape: tuple[int, ...]
     dtype: str
-    counts: tuple[int, ...]
+    repeats: tuple[int, ...]
     full_shape: tuple[int, ...]
-    full_counts: tuple[int, ...]
+    full_repeats: tuple[int, ...]
     source: str
-
-    @property
-    def repeats(self) -> tuple[int, ...]:
-        """How often each axis is repeated: the second argument of tile."""
-        return self.counts
 
     @property
     def target(self) -> tuple[int, ...]:
         """The result's shape: the second argument of expand."""
-        return tuple(n * r for n, r in zip(self.shape, self.counts, strict=True))
+        return tuple(n * r for n, r in zip(self.shape, self.repeats, strict=True))
 
     @property
     def itemsize(self) -> int:
@@ -65,7 +60,7 @@ class Workload:
 
     def full(self) -> "Workload":
         """Give the same workload at the size for GPUs."""
-        return dataclasses.replace(self, shape=self.full_shape, counts=self.full_counts)
+        return dataclasses.replace(self, shape=self.full_shape, repeats=self.full_repeats)
 
 
 WORKLOADS = (
@@ -74,9 +69,9 @@ WORKLOADS = (
         "expand",
         shape=(2, 8, 1, 2048, 128),
         dtype="bfloat16",
-        counts=(1, 1, 4, 1, 1),
+        repeats=(1, 1, 4, 1, 1),
         full_shape=(8, 8, 1, 8192, 128),
-        full_counts=(1, 1, 4, 1, 1),
+        full_repeats=(1, 1, 4, 1, 1),
         source="keys and values for four query heads each: transformers, repeat_kv",
     ),
     Workload(
@@ -84,9 +79,9 @@ WORKLOADS = (
         "expand",
         shape=(2, 1, 1500, 1280),
         dtype="float16",
-        counts=(1, 5, 1, 1),
+        repeats=(1, 5, 1, 1),
         full_shape=(32, 1, 1500, 1280),
-        full_counts=(1, 5, 1, 1),
+        full_repeats=(1, 5, 1, 1),
         source="an encoder's states for five beams: transformers, _expand_to_num_beams",
     ),
     Workload(
@@ -94,9 +89,9 @@ WORKLOADS = (
         "expand",
         shape=(2, 1, 1, 4096),
         dtype="bool",
-        counts=(1, 1, 4096, 1),
+        repeats=(1, 1, 4096, 1),
         full_shape=(4, 1, 1, 8192),
-        full_counts=(1, 1, 8192, 1),
+        full_repeats=(1, 1, 8192, 1),
         source="a padding mask for every query: transformers, AttentionMaskConverter._expand_mask",
     ),
     Workload(
@@ -104,9 +99,9 @@ WORKLOADS = (
         "expand",
         shape=(1, 256, 64, 64),
         dtype="float32",
-        counts=(8, 1, 1, 1),
+        repeats=(8, 1, 1, 1),
         full_shape=(1, 256, 64, 64),
-        full_counts=(64, 1, 1, 1),
+        full_repeats=(64, 1, 1, 1),
         source="position embeddings for a batch: transformers, DetrLearnedPositionEmbedding",
     ),
     Workload(
@@ -114,9 +109,9 @@ WORKLOADS = (
         "expand",
         shape=(32, 900, 1),
         dtype="int64",
-        counts=(1, 1, 256),
+        repeats=(1, 1, 256),
         full_shape=(32, 900, 1),
-        full_counts=(1, 1, 256),
+        full_repeats=(1, 1, 256),
         source="an index of rows for every channel, as gather wants it",
     ),
     Workload(
@@ -124,9 +119,9 @@ WORKLOADS = (
         "expand",
         shape=(16, 1, 1, 256),
         dtype="float32",
-        counts=(1, 44, 80, 1),
+        repeats=(1, 44, 80, 1),
         full_shape=(16, 1, 1, 4096),
-        full_counts=(1, 44, 80, 1),
+        full_repeats=(1, 44, 80, 1),
         source="a video's embedding of frames, over rows and columns",
     ),
     Workload(
@@ -134,9 +129,9 @@ WORKLOADS = (
         "expand",
         shape=(1, 44, 1, 256),
         dtype="float32",
-        counts=(16, 1, 80, 1),
+        repeats=(16, 1, 80, 1),
         full_shape=(1, 44, 1, 4096),
-        full_counts=(16, 1, 80, 1),
+        full_repeats=(16, 1, 80, 1),
         source="a video's embedding of rows, over frames and columns",
     ),
     Workload(
@@ -144,9 +139,9 @@ WORKLOADS = (
         "expand",
         shape=(1, 1, 80, 256),
         dtype="float32",
-        counts=(16, 44, 1, 1),
+        repeats=(16, 44, 1, 1),
         full_shape=(1, 1, 80, 4096),
-        full_counts=(16, 44, 1, 1),
+        full_repeats=(16, 44, 1, 1),
         source="a video's embedding of columns, over frames and rows",
     ),
     Workload(
@@ -154,9 +149,9 @@ WORKLOADS = (
         "tile",
         shape=(1, 32, 17, 64, 96),
         dtype="bfloat16",
-        counts=(1, 4, 1, 1, 1),
+        repeats=(1, 4, 1, 1, 1),
         full_shape=(1, 128, 17, 64, 96),
-        full_counts=(1, 4, 1, 1, 1),
+        full_repeats=(1, 4, 1, 1, 1),
         source="the channels of a video's latent: diffusers, autoencoder_kl_ltx.py, the upsampler",
     ),
     Workload(
@@ -164,9 +159,9 @@ WORKLOADS = (
         "tile",
         shape=(4, 512, 512, 3),
         dtype="uint8",
-        counts=(1, 4, 4, 1),
+        repeats=(1, 4, 4, 1),
         full_shape=(64, 512, 512, 3),
-        full_counts=(1, 4, 4, 1),
+        full_repeats=(1, 4, 4, 1),
         source="a wall of four by four times the same RGB image",
     ),
     Workload(
@@ -174,9 +169,9 @@ WORKLOADS = (
         "tile",
         shape=(4, 500, 500, 3),
         dtype="uint8",
-        counts=(1, 4, 4, 1),
+        repeats=(1, 4, 4, 1),
         full_shape=(64, 500, 500, 3),
-        full_counts=(1, 4, 4, 1),
+        full_repeats=(1, 4, 4, 1),
         source="the same, with rows that are no power of two",
     ),
     Workload(
@@ -184,9 +179,9 @@ WORKLOADS = (
         "tile",
         shape=(8, 333, 333, 3),
         dtype="uint8",
-        counts=(1, 4, 4, 1),
+        repeats=(1, 4, 4, 1),
         full_shape=(64, 333, 333, 3),
-        full_counts=(1, 4, 4, 1),
+        full_repeats=(1, 4, 4, 1),
         source="the same, with rows of an odd number of bytes",
     ),
     Workload(
@@ -194,9 +189,9 @@ WORKLOADS = (
         "expand",
         shape=(4096, 4096, 1),
         dtype="uint8",
-        counts=(1, 1, 3),
+        repeats=(1, 1, 3),
         full_shape=(16384, 16384, 1),
-        full_counts=(1, 1, 3),
+        full_repeats=(1, 1, 3),
         source="a gray image as RGB",
     ),
     Workload(
@@ -204,9 +199,9 @@ WORKLOADS = (
         "tile",
         shape=(1_000_000, 3),
         dtype="uint8",
-        counts=(1, 5),
+        repeats=(1, 5),
         full_shape=(1_000_000, 3),
-        full_counts=(1, 5),
+        full_repeats=(1, 5),
         source="short rows, five times",
     ),
 )

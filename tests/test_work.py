@@ -45,7 +45,7 @@ def nest_between(shape, repeats, itemsize):
 
 
 def nest_of(workload):
-    return nest_between(workload.shape, workload.counts, workload.itemsize)
+    return nest_between(workload.shape, workload.repeats, workload.itemsize)
 
 
 def peak_of(call):

@@ -20,7 +20,7 @@ _TINY = {
     "tileops.execute.host": {
         "LEAST": 1,
         "SMALL": 1,
-        "_LARGE": 1,
+        "_ALWAYS": 1,
         "FAR": 256,
     },
     "tileops.execute.device": {"LEAST": 1},
@@ -35,7 +35,7 @@ _TINY = {
         "_PASSED": 16,
         "_BLOCK": 48,
         "_COMPUTED_BLOCK": 96,
-        "_LARGE": 1,
+        "_STAGED": 1,
         "_CASTS": 0,
         "_CHUNK": 96,
         "_WORTH": 8,

@@ -24,41 +24,72 @@ from tileops._moves import (
 
 NUMBERS = (2, 4, 8)
 """The bytes of numbers that are computed: a word times 0x0101 is that word twice."""
-_LOOP = {True: 13, False: 4}
-"""From so many words, or other elements, on it pays to enter a loop for them in each row."""
+
+# Bytes
 _LINE = 32
-"""From more bytes on the same: passes over a target in larger steps miss the cache."""
-_PASSES = 16
-"""The most passes over a block."""
-_ROWS = 1024
-_STRETCH = 64
-"""The fewest rows that a pass is worth, and how many of them follow one another."""
+"""A row up to which passes over it, one for each of its words, are fast: others miss the cache."""
+_SHORT = 16
+"""A row from which on it is not very short."""
 _WIDE = 256
-"""The bytes of a run from which on copies to a near target are fast."""
+"""A run from which on copies to a near target are fast."""
 _RUN = 16 * 1024
 """The same for a far target; up to there, a run is one element."""
 _BLOCK = 512 * 1024
-"""The bytes of a block that stays in a core's cache between two uses."""
+"""A block that stays in a core's cache between two uses."""
+_COMPUTED_BLOCK = 2 * 1024 * 1024
+"""The same of words that are computed: by several calls, each of which waits."""
 _CHUNK = 8 * 1024 * 1024
 """The same for a near target, and the cache that the cores share."""
-_COMPUTED_BLOCK = 2 * 1024 * 1024
-"""The bytes of a block of words that are computed: by several calls, each of which waits."""
-_LARGE = 512 * 1024
-"""The bytes of a result from which on words are computed in a temporary."""
 _CASTS = 80 * 1024
-"""The bytes that NumPy takes besides, to make wide integers of narrow ones."""
-_SMALL = 6
-"""A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
-_SHORTEST = 6
-"""The most bytes of a word's repeats for which passes are faster than a loop in each row."""
+"""What NumPy takes besides, to make wide integers of narrow ones."""
 _PASSED = 256 * 1024
-"""The bytes of a result from which on they are, and from which on one row is repeated in blocks."""
+"""A result from which on short repeats are written in passes, and one row is in blocks."""
+_STAGED = 512 * 1024
+"""A result from which on words are computed in a temporary."""
+_CHAINED_ROWS = 384 * 1024
+"""A result up to which several repetitions, one after the other, are fastest."""
+_CHAINED = 6 * 1024 * 1024
+"""The same for rows that are neither very short nor wide."""
+_SHORTEST = 6
+"""A word's repeats up to which passes are faster than a loop in each row."""
+
+# Parts of a result
+_SHARE = 6
+"""A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
+_GATHERED = 12
+"""The same of words that were read once: with a temporary for their repeats, a quarter."""
+
+# Words, rows and repeats
+_WORDS_IN_LOOP = 13
+"""From so many words on it pays to enter a loop for them in each row."""
+_ELEMENTS_IN_LOOP = 4
+"""The same of elements of other widths."""
+_FEW_WORDS = 3
+"""Words of a row up to which a pass for each takes less time than the row as one element."""
+_PASSES = 16
+"""The most passes over a block."""
+_ROWS = 1024
+"""The fewest rows that a pass is worth."""
+_STRETCH = 64
+"""How many of them must follow one another."""
 _PAIRED = 16384
 """The fewest bytes whose repeats are worth writing two at once."""
 _COMPUTED_FROM = 2048
 """The fewest words whose repeats are computed in less time than a library repeats them."""
 _FEW = 4096
 """Fewer runs than these take less time than the steps that would make them wider."""
+_OFTEN = 8
+"""Repeats from which on reading the source anew for each part of them takes little."""
+
+# Threads
+_FASTEST = 28
+"""Bytes in a ns that no copy exceeds."""
+_MULTIPLIED = 16
+"""Bytes in a ns that are computed."""
+_WORTH = 300_000
+"""The ns of work for each thread from which on it saves more time than it takes to wake."""
+_PARTS = 4
+"""Parts of a shared copy for each thread, so that none waits long for another."""
 
 
 def host_words(nest: Nest, alignment: int) -> Nest:
@@ -67,9 +98,8 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     if run in WORDS:
         return _widened(nest.in_words(run), alignment)
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
-    if run > _RUN or (words.sizes[-1] <= 3 and _columns(words)):  # noqa: PLR2004
-        return words
-    return nest.in_words(run)
+    in_passes = words.sizes[-1] <= _FEW_WORDS and _columns(words)
+    return words if run > _RUN or in_passes else nest.in_words(run)
 
 
 def _widened(nest: Nest, alignment: int) -> Nest:
@@ -94,24 +124,27 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     has just cleared it. There short runs cost little, and what counts is to go through the pages
     in their order.
     """
-    if _is_gathered(nest):
+    if _is_gathered(nest):  # read once, and planned again as what is contiguous
         once = _once(nest, nest.sizes)
         block = box(once, nest.word, min(_BLOCK, nest.nbytes // _GATHERED))
         return looped(nest, block, Stage(block, COPY, Again(is_near)))
     run = _run(nest)
     axes = _columns(nest)
-    if axes and nest.copies > 1 and nest.source[-1] == 0 and nest.nbytes >= _LARGE:
+    # Words are computed in a temporary, and written in passes.
+    if axes and nest.copies > 1 and nest.source[-1] == 0 and nest.nbytes >= _STAGED:
         most = min(_COMPUTED_BLOCK, nest.sizes[-1] * (nest.nbytes // 4 - _CASTS))
         block = box(nest.sizes, nest.word, most)
         if not _repeats(nest, block):
             return looped(nest, block, Stage(_once(nest, block), COPY, Columns(axes)))
+    # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
     if nest.copies == 1 and run >= (_WIDE if is_near else _RUN):
         block = box(nest.sizes, nest.word, _CHUNK if is_near else _BLOCK)
         return looped(nest, block, COPY) if _repeats(nest, block) else COPY
-    if is_near and nest.nbytes // run < _FEW:
+    if is_near and nest.nbytes // run < _FEW:  # too few to be put together
         return Columns(axes) if axes else COPY
+    # Short runs are put together to wide ones in a temporary that is repeated as a whole.
     sizes = _inside(nest, _WIDE if is_near else _RUN)
-    block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SMALL))
+    block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SHARE))
     if _repeats(nest, block):
         return looped(nest, block, Stage(block, _fill(nest.box(block))))
     return _plan_rows(nest) if run < _WIDE else COPY
@@ -124,10 +157,6 @@ def _is_gathered(nest: Nest) -> bool:
     if nest.word not in WORDS[2:] or nest.copies > 1 or not 0 < len(apart) < len(steps):
         return False
     return apart[-1] != nest.word and not _columns(nest)
-
-
-_GATHERED = 12
-"""A temporary of them is at most this part of the result: with one for its repeats, a quarter."""
 
 
 def _fill(nest: Nest) -> Move:
@@ -175,14 +204,6 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
     return not (is_short and nest.nbytes >= _PASSED and _columns(nest))
 
 
-_CHAINED = 6 * 1024 * 1024
-"""The bytes of a result up to which several repetitions, one after the other, are fastest."""
-_CHAINED_ROWS = 384 * 1024
-"""The same for rows that are very short, or wide."""
-_SHORT = 16
-"""The bytes of a row from which on it is not very short."""
-
-
 def _inside(nest: Nest, wide: int) -> tuple[int, ...]:
     """Give the sizes without repeats of what is wide by itself."""
     sizes, inside = [], nest.word
@@ -208,7 +229,7 @@ def _plan_rows(nest: Nest) -> Move:
     run = _run(nest)
     axis = len(nest.sizes) - (1 if run == nest.word else 2)
     wider = ceil(_WIDE / run)
-    most = min(_BLOCK, nest.nbytes // _SMALL)
+    most = min(_BLOCK, nest.nbytes // _SHARE)
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
         block = box((*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :]), nest.word, most)
         return looped(nest, block, Stage(block, plan_host(nest.box(block), True)))
@@ -239,8 +260,9 @@ def _run(nest: Nest) -> int:
 def _columns(nest: Nest) -> int:
     """Count the innermost axes whose indices are better looped over outside of the rows."""
     axes, passes = 0, 1
+    loop = _WORDS_IN_LOOP if nest.word in WORDS else _ELEMENTS_IN_LOOP
     for n in reversed(nest.sizes[1:]):
-        if n >= _LOOP[nest.word in WORDS] or passes * n > _PASSES or n * nest.word > _LINE:
+        if n >= loop or passes * n > _PASSES or n * nest.word > _LINE:
             break
         axes, passes = axes + 1, passes * n
     rows = nest.sizes[: len(nest.sizes) - axes]
@@ -267,19 +289,13 @@ def _speed(nest: Nest) -> float:
 
 def _speed_inside(nest: Nest) -> float:
     if nest.copies > 1:
-        return _COMPUTED
+        return _MULTIPLIED
     if _columns(nest):
         return nest.word / 0.3
     if nest.word in WORDS:
         return min(_FASTEST, _run(nest) / 4)
-    return min(_FASTEST, nest.word / (2 + 4 / (1, *nest.sizes)[-1]))
-
-
-_WORTH = 300_000
-"""The ns of work for each thread from which on it saves more time than it takes to wake."""
-_FASTEST = 28
-_COMPUTED = 16
-"""Bytes in a ns that no copy exceeds, and that multiplications reach."""
+    innermost = nest.sizes[-1] if nest.sizes else 1
+    return min(_FASTEST, nest.word / (2 + 4 / innermost))
 
 
 def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
@@ -293,12 +309,6 @@ def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         more = ceil(threads * _PARTS / parts)
         if is_cheap or source != 0 or n >= _OFTEN * more:
-            block[axis] = ceil(n / more / 2) * 2
+            block[axis] = ceil(n / more / 2) * 2  # even, for `Pairs`
             parts *= ceil(n / block[axis])
     return tuple(block)
-
-
-_PARTS = 4
-"""Parts of a shared copy for each thread, so that none waits long for another."""
-_OFTEN = 8
-"""Repeats in a part with which reading the source anew takes little."""

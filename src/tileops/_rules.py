@@ -186,7 +186,7 @@ def expand_repeats(
     return shape, tuple(repeats)
 
 
-def expanded_repeats(
+def expand_repeats_of_result(
     argument: Argument, shape: tuple[int, ...], result: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Expand, known by its result: each axis has the size of the input's, or repeats a 1."""
@@ -254,7 +254,9 @@ EXPAND = Operator(
     expand_repeats,
 )
 TILE_ADJOINT = Operator(TILE.argument._replace(operator="tile_adjoint"), tile_repeats)
-EXPAND_ADJOINT = Operator(EXPAND.argument._replace(operator="expand_adjoint"), expanded_repeats)
+EXPAND_ADJOINT = Operator(
+    EXPAND.argument._replace(operator="expand_adjoint"), expand_repeats_of_result
+)
 
 
 def result_shape(

@@ -26,18 +26,18 @@ def run(
     if operator.dtypes is not None:
         check_dtype(operator, executor.dtype(x))
     itemsize = executor.itemsize(x)
-    how = executor.plan(operator, shape, read_counts(argument, counts, executor), itemsize)
-    executor.check(name, x, how)
+    plan = executor.plan(operator, shape, read_counts(argument, counts, executor), itemsize)
+    executor.check(name, x, plan)
     if out is None and copy is not True:
-        result = executor.view(x, how)
+        result = executor.view(x, plan)
         if result is not None:
             return result
         if copy is False:
-            raise OutputError(_no_view(name, executor.library, how))
-    check_limit(argument, how.shape, itemsize, max_bytes)
+            raise OutputError(_no_view(name, executor.library, plan))
+    check_limit(argument, plan.shape, itemsize, max_bytes)
     if out is None:
-        return executor.copy(x, how)
-    executor.write(name, x, how, out)
+        return executor.copy(x, plan)
+    executor.write(name, x, plan, out)
     return out
 
 
@@ -63,17 +63,17 @@ def _is_integer(value: Any) -> bool:
     return hasattr(type(value), "__index__") and not isinstance(value, bool)
 
 
-def _no_view(operator: str, library: str, how: Plan) -> str:
+def _no_view(operator: str, library: str, plan: Plan) -> str:
     refusal = f"{operator}: copy=False, and no view gives this result"
     remedy = "use copy=None or copy=True"
-    if how.is_view:
+    if plan.is_view:
         return f"{refusal}: {library} has no views of such an array; {remedy}"
     axis = next(
         i
-        for i, (n, r) in enumerate(zip(how.source, how.repeats, strict=True))
+        for i, (n, r) in enumerate(zip(plan.source, plan.repeats, strict=True))
         if not (known(n) and n == 1) and not (known(r) and r == 1)
     )
     return (
-        f"{refusal}: axis {axis} has size {how.source[axis]} and is repeated {how.repeats[axis]} "
+        f"{refusal}: axis {axis} has size {plan.source[axis]} and is repeated {plan.repeats[axis]} "
         f"times, and only axes of size 1 repeat without a copy; {remedy}"
     )

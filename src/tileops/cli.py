@@ -81,8 +81,8 @@ def tile(
         How often each axis is repeated, aligned on the right. The axes of an image are
         height, width and channels: 4 6 1 makes a wall of 4 rows of 6.
     """
-    how = TILE.argument, tileops.tile, tileops.tile_shape
-    _apply(*how, src, dst, repeats, library, device, max_bytes)
+    functions = TILE.argument, tileops.tile, tileops.tile_shape
+    _apply(*functions, src, dst, repeats, library, device, max_bytes)
 
 
 @app.command(usage="Usage: tileops expand SRC DST --shape INT... [OPTIONS]")
@@ -103,8 +103,8 @@ def expand(
     shape
         The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is.
     """
-    how = EXPAND.argument, tileops.expand, tileops.expand_shape
-    _apply(*how, src, dst, shape, library, device, max_bytes)
+    functions = EXPAND.argument, tileops.expand, tileops.expand_shape
+    _apply(*functions, src, dst, shape, library, device, max_bytes)
 
 
 @app.command

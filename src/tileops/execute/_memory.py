@@ -89,11 +89,11 @@ def prefer_huge_pages(address: int, nbytes: int) -> None:
     """
     libc = _libc()
     start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
-    if libc is not None and nbytes >= _HUGE:
+    if libc is not None and nbytes >= HUGE:
         libc.madvise(start, address + nbytes - start, mmap.MADV_HUGEPAGE)
 
 
-_HUGE = 4 * 2**20
+HUGE = 4 * 2**20
 """The bytes from which on NumPy asks for them, too."""
 
 

@@ -25,9 +25,9 @@ SMALL = 1024
 LEAST = 32 * 1024
 """The same for arrays that are not contiguous, and other libraries' memory."""
 
-_LARGE = 2**20
+_ALWAYS = 2**20
 """The bytes of a result from which on any plan saves the time that it takes."""
-_ROWS = 256
+_MANY = 256
 """The rows from which on one for contiguous arrays does."""
 
 FAR = 24 * 2**20
@@ -55,7 +55,7 @@ class Job(NamedTuple):
 
 def pays(plan: Plan) -> bool:
     """Whether the steps of a plan save more time than they take, between contiguous arrays."""
-    return plan.nbytes > _ROWS * plan.row or plan.nbytes >= _LARGE
+    return plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS
 
 
 @lru_cache(maxsize=4096)

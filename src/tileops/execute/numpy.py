@@ -18,7 +18,7 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 
 _COPIED = 4 * 2**20
 """The bytes of an input up to which one that is not contiguous is copied before it is repeated."""
-_PAGES = 16 * 2**20
+_ALIGNED = 16 * 2**20
 """The bytes of a result from which on its memory is better had in huge pages alone."""
 
 
@@ -26,6 +26,8 @@ class NumPy(Executor):
     """Copies through a broadcast view, one pass over the result."""
 
     library = "numpy"
+
+    max_rank: int = 64
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape, whose sizes are always known."""
@@ -47,7 +49,7 @@ class NumPy(Executor):
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses whose meaning the result could not carry."""
-        if len(plan.spread) > 64:  # noqa: PLR2004 (max_rank; this runs in each call)
+        if len(plan.spread) > self.max_rank:
             self.check_rank(operator, len(plan.spread))
         if type(x) is np.ndarray:
             return
@@ -151,7 +153,7 @@ def _fresh(values: Any, plan: Plan) -> Any:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, values.dtype)
     has_bytes = not values.dtype.hasobject
-    if has_bytes and plan.nbytes >= _PAGES:
+    if has_bytes and plan.nbytes >= _ALIGNED:
         result = empty(plan.shape, values.dtype)
         if plan.nbytes >= host.FAR or not is_in_use(result):
             _write(values, plan, result)

@@ -13,7 +13,7 @@ from tileops._plan_host import NUMBERS
 from tileops._rules import Operator
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
-from tileops.execute._memory import Memory, alignment_of, prefer_huge_pages
+from tileops.execute._memory import HUGE, Memory, alignment_of, prefer_huge_pages
 from tileops.execute.array_api import Executor
 
 _AS_BYTES = frozenset(
@@ -59,7 +59,7 @@ _MOST_SUMMED = 64
 _KINDS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
 
-_PAGES = 4 * 2**20
+_PAGES = HUGE
 """The bytes of a result on the CPU from which on its memory is better had in huge pages."""
 
 _SHORT = 32
@@ -69,9 +69,11 @@ _SINGLE = 128 * 1024
 """The same of a result, where single elements are repeated, and one word holds the repeats."""
 
 _BYTES = 4 * 2**20
+"""The same where the elements are bytes, and their repeats fill two words or a few."""
 _FEW = 6
+"""Repeats of a byte up to which a planned copy is faster then."""
 _SOME = 16
-"""The same where they are bytes, repeated so often at most; if by fours, more often."""
+"""The same where the repeats are a multiple of 4."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -133,10 +135,10 @@ class Torch(Executor):
             from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
 
             rule, argument = operator.align, operator.argument
-            how = torch_compile.plan_numbers(
+            plan = torch_compile.plan_numbers(
                 rule, argument.least, argument.greatest, shape, counts, itemsize
             )
-            return how or make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
+            return plan or make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
         try:
             return cached_plan(operator, shape, counts, itemsize)
         except TypeError:  # a symbolic size

@@ -25,10 +25,10 @@ def plan_numbers(
     """
     argument = Argument("", "", RepeatsError, RepeatsTypeError, "", least, greatest)
     try:
-        how = make_plan(Operator(argument, align), shape, counts, itemsize)
+        plan = make_plan(Operator(argument, align), shape, counts, itemsize)
     except TileOpsError:
         return None
-    return how._replace(nbytes=0)  # what is done by size is the compiler's to do
+    return plan._replace(nbytes=0)  # what is done by size is the compiler's to do
 
 
 @torch.compiler.substitute_in_graph(known, skip_signature_check=True)  # type: ignore[untyped-decorator]

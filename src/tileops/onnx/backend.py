@@ -136,8 +136,8 @@ class _LibraryBackend(Backend):
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
             raise UnsupportedError("an output stands there twice")
-        how = cls.executor, device, max_bytes
-        return _Prepared(graph.node, inputs, outputs, constants, opset, *how)
+        where = cls.executor, device, max_bytes
+        return _Prepared(graph.node, inputs, outputs, constants, opset, *where)
 
     @classmethod
     def run_model(  # type: ignore[override]
@@ -180,8 +180,8 @@ class _LibraryBackend(Backend):
             del alone.input[:]
             alone.input.extend(f"{i}: {name}" for i, name in enumerate(node.input))
         undeclared = dict.fromkeys(alone.input, onnx.TypeProto.Tensor())
-        how = cls.executor, device, max_bytes
-        return _Prepared([alone], undeclared, list(node.output), {}, opset, *how).run(inputs)
+        where = cls.executor, device, max_bytes
+        return _Prepared([alone], undeclared, list(node.output), {}, opset, *where).run(inputs)
 
     @classmethod
     def _device(cls, device: str | None) -> str | None:
@@ -227,8 +227,8 @@ class _Prepared(BackendRep):
         last_use |= dict.fromkeys(self.outputs, -1)  # kept to the end
         for i, node in enumerate(self.nodes):
             arguments = [values[name] for name in node.input]
-            how = self.executor, self.device, self.max_bytes
-            values[node.output[0]] = run_node(node, self.opset, arguments, *how)
+            where = self.executor, self.device, self.max_bytes
+            values[node.output[0]] = run_node(node, self.opset, arguments, *where)
             for name in set(node.input):
                 if last_use[name] == i:
                     del values[name]
