@@ -25,6 +25,10 @@ _FEEDING = ("Constant", "Identity", "Shape", "Concat")
 
 def executor_for(library: str) -> Executor:
     """Give the executor of a library, which this imports; UnsupportedError if there is none."""
+    if not isinstance(library, str):
+        raise UnsupportedError(
+            f"the library is {type(library).__name__} {library!r}; pass its name, such as 'numpy'"
+        )
     try:
         executor = execute.library(library)
         if library not in execute.LIBRARIES:

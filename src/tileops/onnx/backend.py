@@ -266,10 +266,11 @@ class _Prepared(BackendRep):
         return given
 
     def _check_kind(self, name: str, value: Any) -> None:
-        if execute.find(value) not in {self.executor, execute.library("numpy")}:
+        taken = {"numpy": execute.library("numpy"), self.executor.library: self.executor}
+        if execute.find(value) not in taken.values():
             raise DTypeError(
                 f"input {name!r} is {type(value).__module__}.{type(value).__name__}; pass an "
-                f"array of NumPy or of {self.executor.library}"
+                f"array of {' or '.join(taken)}"
             )
         if isinstance(value, np.ndarray) and type(value) not in {np.ndarray, np.memmap}:
             raise DTypeError(
