@@ -62,6 +62,33 @@ def used_memory(workload: Workload) -> np.ndarray:
     return buffer
 
 
+def numpy_limit(workload: Workload) -> Call:
+    """Fill new memory."""
+
+    def fill() -> np.ndarray:
+        memory = np.empty(workload.result_bytes, np.uint8)
+        memory.fill(1)
+        return memory
+
+    return fill
+
+
+def numpy_out_limit(workload: Workload) -> Call:
+    """Fill a buffer that is used again."""
+    return functools.partial(used_memory(workload).view(np.uint8).fill, 1)
+
+
+def torch_limit(workload: Workload) -> Call:
+    """Fill new memory, by the library's threads."""
+    size = workload.result_bytes
+    return lambda: torch.empty(size, dtype=torch.uint8).fill_(1)
+
+
+def torch_out_limit(workload: Workload) -> Call:
+    """Fill a buffer that is used again, by the library's threads."""
+    return functools.partial(to_torch(used_memory(workload)).view(torch.uint8).fill_, 1)
+
+
 def numpy_fresh(workload: Workload, x: np.ndarray) -> Sides:
     """Tile NumPy arrays into new memory."""
     return {
@@ -159,30 +186,37 @@ class Comparison(NamedTuple):
     title: str
     native: str
     make: Callable[[Workload, np.ndarray], Sides]
+    limit: Callable[[Workload], Call] | None = None
+    """What writes as much in the same rounds and reads nothing, where there is such."""
     is_expand: bool = False
     has_pauses: bool = False
     note: str = ""
 
 
 COMPARISONS = {
-    "numpy": Comparison("NumPy, new memory", "`np.tile`", numpy_fresh),
+    "numpy": Comparison("NumPy, new memory", "`np.tile`", numpy_fresh, numpy_limit),
     "numpy_out": Comparison(
         "NumPy, `out=` used again",
         "`np.tile`",
         numpy_out,
+        numpy_out_limit,
         note="`np.tile` has no `out=`: it makes new memory in each call, and tileops does not.",
     ),
     "numpy_expand": Comparison(
         "NumPy, `expand(copy=True)`",
         "`np.array(np.broadcast_to(...), order='C', copy=True)`",
         numpy_expand,
+        numpy_limit,
         is_expand=True,
     ),
-    "torch": Comparison("PyTorch, new memory", "`torch.tile`", torch_fresh, has_pauses=True),
+    "torch": Comparison(
+        "PyTorch, new memory", "`torch.tile`", torch_fresh, torch_limit, has_pauses=True
+    ),
     "torch_out": Comparison(
         "PyTorch, `out=` used again",
         "`torch.tile`",
         torch_out,
+        torch_out_limit,
         has_pauses=True,
         note="`torch.tile` has no `out=`: it makes new memory in each call, and tileops does not.",
     ),
@@ -190,6 +224,7 @@ COMPARISONS = {
         "PyTorch, `expand(copy=True)`",
         "`Tensor.expand(...).contiguous()`",
         torch_expand,
+        torch_limit,
         is_expand=True,
         has_pauses=True,
     ),

@@ -36,6 +36,8 @@ _TINY = {
         "_BLOCK": 48,
         "_COMPUTED_BLOCK": 96,
         "_STAGED": 1,
+        "_LONG": 6,
+        "_LARGE": 1,
         "_CASTS": 0,
         "_CHUNK": 96,
         "_WORTH": 8,

@@ -10,6 +10,11 @@ from benchmarks.workloads import WORKLOADS, random_array
 TITLE = "Workloads"
 SECTION = "workloads"
 
+_FILL = (
+    "The fill writes one byte as often as the result has bytes, into memory of the same kind, in "
+    "the same rounds. "
+)
+
 
 def measure(recorder: Recorder) -> None:
     """Run every workload in every library."""
@@ -21,6 +26,8 @@ def measure(recorder: Recorder) -> None:
                 continue
             sides = comparison.make(workload, x)
             check(sides, expected, workload.name)
+            if comparison.limit is not None:
+                sides["fill"] = comparison.limit(workload)
             recorder.compare(
                 SECTION,
                 group,
@@ -65,8 +72,12 @@ def _table(results: Results, group: str) -> Table:
         comparison.title,
         f"{comparison.native} against tileops on the same array. The ratio is the time of "
         f"{comparison.native} divided by the time of tileops: above 1, tileops is faster. "
-        f"{comparison.note}",
-        ("workload", "MB", "native GB/s", "tileops GB/s", "ratio", "of all rounds"),
+        f"{_FILL if comparison.limit else ''}{comparison.note}",
+        (
+            *("workload", "MB", "native GB/s", "tileops GB/s"),
+            *(("fill GB/s",) if comparison.limit else ()),
+            *("ratio", "of all rounds"),
+        ),
     )
     ratios: list[float | None] = []
     of_all: list[float | None] = []
@@ -74,6 +85,7 @@ def _table(results: Results, group: str) -> Table:
         size = float(results.fact(SECTION, group, case, "native", "bytes"))
         native = results.calm(SECTION, group, case, "native")
         ours = results.calm(SECTION, group, case, "tileops")
+        fill = results.calm(SECTION, group, case, "fill")
         ratios.append(ratio(ours, native))
         medians = (results.median(SECTION, group, case, side) for side in ("tileops", "native"))
         of_all.append(ratio(*medians))
@@ -83,15 +95,17 @@ def _table(results: Results, group: str) -> Table:
                 number(size / 1e6),
                 number(gigabytes_per_second(size, native)),
                 number(gigabytes_per_second(size, ours)),
+                *((number(gigabytes_per_second(size, fill)),) if comparison.limit else ()),
                 number(ratios[-1], 2),
                 number(of_all[-1], 2),
             )
         )
+    between = [""] * (len(table.header) - 3)
     table.summary = [
-        ("lowest", "", "", "", *(number(min(column), 2) for column in (ratios, of_all))),
+        ("lowest", *between, *(number(min(column), 2) for column in (ratios, of_all))),
         (
             "geometric mean",
-            *("", "", ""),
+            *between,
             *(number(geometric_mean(column), 2) for column in (ratios, of_all)),
         ),
     ]

@@ -5,6 +5,7 @@ of up to 8 bytes, 2 ns for an element of any other width, and 4 ns more for each
 innermost loop. Repeats of a word that follow one another cost next to nothing but the entry.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil, gcd, prod
 
@@ -30,6 +31,8 @@ _LINE = 32
 """A row up to which passes over it, one for each of its words, are fast: others miss the cache."""
 _SHORT = 16
 """A row from which on it is not very short."""
+_LONG = 64
+"""A row's repeats from which on a library writes them as fast as longer ones."""
 _WIDE = 256
 """A run from which on copies to a near target are fast."""
 _RUN = 16 * 1024
@@ -46,10 +49,12 @@ _PASSED = 256 * 1024
 """A result from which on short repeats are written in passes, and one row is in blocks."""
 _STAGED = 512 * 1024
 """A result from which on words are computed in a temporary."""
+_LARGE = 1024 * 1024
+"""A result whose parts, of a half or less, leave a core's cache."""
 _CHAINED_ROWS = 384 * 1024
 """A result up to which several repetitions, one after the other, are fastest."""
 _CHAINED = 6 * 1024 * 1024
-"""The same for rows that are neither very short nor wide."""
+"""The same for rows that are words, or neither very short nor wide."""
 _SHORTEST = 6
 """A word's repeats up to which passes are faster than a loop in each row."""
 
@@ -188,12 +193,37 @@ def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
     return tuple(reversed(steps)) if steps and _are_repeated(nest, steps) else ()
 
 
+def most_repeated_last(
+    nest: Nest, steps: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int], ...]:
+    """Put the repetition with the most repeats last, so that temporaries are small.
+
+    They are in the cache all the same where the result is small. The innermost is first where it
+    writes few bytes for each row, which takes longer.
+    """
+    if nest.nbytes < _LARGE or len(steps) == 1 or _row(nest, steps) * steps[0][1] < _LONG:
+        return steps
+    order = sorted(range(len(steps)), key=lambda i: steps[i][1])
+    before: list[tuple[int, int]] = []
+    for i in order:
+        rows, repeats = steps[i]
+        outer = prod(steps[j][1] for j in order[: len(before)] if j > i)
+        before.append((rows * outer, repeats))
+    return tuple(before)
+
+
+def _row(nest: Nest, steps: Sequence[tuple[int, int]]) -> int:
+    """Give the bytes of the rows that are repeated the innermost."""
+    return nest.nbytes // prod(n for _, n in steps) // max(rows for rows, _ in steps)
+
+
 def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
     """Whether rows are; where they are many and short, wider words and passes are faster."""
     rows, repeats = steps[-1]
-    row = nest.nbytes // prod(n for _, n in steps) // rows
+    row = _row(nest, steps)
     if len(steps) > 1:
-        return nest.nbytes <= (_CHAINED if _SHORT <= row < _WIDE else _CHAINED_ROWS)
+        is_fast = row in WORDS or _SHORT <= row < _WIDE
+        return nest.nbytes <= (_CHAINED if is_fast else _CHAINED_ROWS)
     if nest.copies > 1:
         if nest.source[-1] != 0:
             return rows < _COMPUTED_FROM

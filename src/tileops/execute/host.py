@@ -9,7 +9,14 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import Move, Nest, contiguous, make_nest
 from tileops._plan import Plan
-from tileops._plan_host import cut, host_words, plan_host, rows_repeated, threads_for
+from tileops._plan_host import (
+    cut,
+    host_words,
+    most_repeated_last,
+    plan_host,
+    rows_repeated,
+    threads_for,
+)
 from tileops.execute._memory import (
     Memory,
     address_of,
@@ -51,6 +58,8 @@ class Job(NamedTuple):
     nbytes: int
     rows: tuple[tuple[int, int], ...] = ()
     """Rows and repeats, if `ndarray.repeat` is as fast as any steps, between contiguous arrays."""
+    fresh: tuple[tuple[int, int], ...] = ()
+    """The same in the order in which a new result is made fastest."""
 
 
 def pays(plan: Plan) -> bool:
@@ -75,7 +84,8 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
     """Plan a copy of an array of some rank between arrays in the order of their elements."""
     source = contiguous(plan.source[len(plan.source) - rank :], itemsize)
     job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, 16)
-    return job._replace(rows=rows_repeated(job.nest))
+    rows = rows_repeated(job.nest)
+    return job._replace(rows=rows, fresh=rows and most_repeated_last(job.nest, rows))
 
 
 def repetition(plan: Plan, x: Any) -> Any:
@@ -84,7 +94,7 @@ def repetition(plan: Plan, x: Any) -> Any:
     One that is not contiguous is copied.
     """
     job = make_contiguous_job(plan, x.ndim, x.itemsize)
-    return _repeated(x, job.rows).reshape(plan.shape) if job.rows else None
+    return _repeated(x, job.fresh).reshape(plan.shape) if job.fresh else None
 
 
 def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
