@@ -60,6 +60,7 @@ def set_thresholds(monkeypatch, name):
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_PAGES", 1)
         monkeypatch.setattr(torch, "_SHORT", 2**40)
+        monkeypatch.setattr(torch, "_SHORT_OF_MANY", 2**40)
         monkeypatch.setattr(torch, "_SINGLE", 1)
         monkeypatch.setattr(torch, "_BYTES", 1)
     if name == "device":

@@ -65,6 +65,10 @@ _PAGES = HUGE
 _SHORT = 32
 """The bytes of a row below which the library's own copy on the CPU is slower than a planned one."""
 
+_MANY = 3
+_SHORT_OF_MANY = 96
+"""The same where so many axes are repeated, and results are large: its loops over them are slow."""
+
 _SINGLE = 128 * 1024
 """The same of a result, where single elements are repeated, and one word holds the repeats."""
 
@@ -289,7 +293,8 @@ def _is_short(x: Any, plan: Plan) -> bool:
     Of single elements, that is where one number holds all repeats, and among many bytes.
     """
     if x.itemsize != plan.row or not plan.repeated:
-        return x.itemsize < plan.row < _SHORT  # type: ignore[no-any-return]
+        has_many = len(plan.repeated) >= _MANY and plan.nbytes >= _PAGES
+        return x.itemsize < plan.row < (_SHORT_OF_MANY if has_many else _SHORT)  # type: ignore[no-any-return]
     row = plan.row * plan.spread[plan.repeated[-1]]
     if row in NUMBERS:
         return plan.nbytes >= _SINGLE and x.is_contiguous()
