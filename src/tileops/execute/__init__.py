@@ -50,8 +50,10 @@ def library(name: str) -> Executor:
     A library without a module here is taken for one of the Array API standard.
     """
     if name not in LIBRARIES:
-        return Executor(import_module(name))
-    executor: Executor = import_module(f"tileops.execute.{name}").executor
+        own = {"__slots__": (), "library": name, "namespace": import_module(name)}
+        executor: Executor = type("Standard", (Executor,), own)()
+    else:
+        executor = import_module(f"tileops.execute.{name}").executor
     return executor
 
 

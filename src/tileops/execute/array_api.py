@@ -25,15 +25,18 @@ def wide_dtype(name: str) -> str | None:
 
 
 class Executor:
-    """What is known of a library: how it carries out a plan, and how to reach it."""
+    """What is known of a library: how it carries out a plan, and how to reach it.
+
+    There is one of each class, with nothing of its own: torch.compile would guard against that.
+    """
+
+    __slots__ = ()
 
     library = ""
     """The library's name."""
 
-    def __init__(self, namespace: Any = None) -> None:
-        """Take the namespace where arrays are made, for libraries without a module here."""
-        if namespace is not None:
-            self._namespace, self.library = namespace, namespace.__name__
+    namespace: Any = None
+    """Where arrays are made, of a library without a module here."""
 
     how_to_be_static = "pass int or a sequence of int"
     """What to pass as counts instead of an array whose values are not known now."""
@@ -150,7 +153,7 @@ class Executor:
         """Copy a NumPy array into the library, onto a device by name."""
         if device not in {None, "cpu"}:
             raise ValueError(f"{self.library} is used on the CPU only here")
-        return self._namespace.asarray(array, copy=True)
+        return self.namespace.asarray(array, copy=True)
 
     def to_numpy(self, x: Any) -> Any:
         """Give an array's values as a NumPy array."""

@@ -18,6 +18,8 @@ _WORDS = {16: "c16", 8: "u8", 4: "u4", 2: "u2", 1: "u1"}
 class CuPy(Executor):
     """Copies in wide words, or through a broadcast view."""
 
+    __slots__ = ()
+
     library = "cupy"
 
     def itemsize(self, x: Any) -> int:

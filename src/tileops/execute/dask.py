@@ -23,6 +23,8 @@ _MOST_CHUNKS = 2**20
 class Dask(Executor):
     """Names chunks again, and repeats axes of one chunk inside of it."""
 
+    __slots__ = ()
+
     library = "dask"
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:

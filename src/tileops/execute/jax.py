@@ -28,6 +28,8 @@ _Symbol = type(jax.export.symbolic_shape("n")[0])
 class Jax(Executor):
     """Its own primitives; arrays never change, so there is no view and no `out`."""
 
+    __slots__ = ()
+
     library = "jax"
 
     max_rank = None

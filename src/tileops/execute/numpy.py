@@ -25,6 +25,8 @@ _ALIGNED = 16 * 2**20
 class NumPy(Executor):
     """Copies through a broadcast view, one pass over the result."""
 
+    __slots__ = ()
+
     library = "numpy"
 
     max_rank: int = 64

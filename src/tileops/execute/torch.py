@@ -88,6 +88,8 @@ _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 class Torch(Executor):
     """Repeats by the library's own operation, which records the gradient."""
 
+    __slots__ = ()
+
     library = "torch"
 
     max_rank = None
