@@ -32,7 +32,7 @@ def main(
     quick
         Fewer rounds, and no result above 64 MiB: to see that all runs.
     only
-        Measure these sections alone.
+        Measure these sections alone, and keep what the folder has of the others.
     results
         The folder to write into.
     from_json
@@ -40,8 +40,14 @@ def main(
     """
     console = rich.console.Console()
     results.mkdir(parents=True, exist_ok=True)
-    measured = measure(only, is_quick=quick) if from_json is None else Results.load(from_json)
-    measured.save(results / "cpu.json")
+    file = results / "cpu.json"
+    if from_json is None:
+        new = measure(only, is_quick=quick)
+        if only and file.exists():
+            new.add_sections(Results.load(file), set(SECTIONS) - set(only))
+        new.save(file)
+    measured = Results.load(from_json or file)
+    measured.save(file)
     show(measured, console)
     drawn = plots.draw(measured, results)
     (results / "cpu.md").write_text(page.markdown(measured, drawn), encoding="utf-8")

@@ -53,6 +53,9 @@ def _parts(results: Results, plots: list[str]) -> Iterator[str]:
         yield f"## {section.TITLE}\n"
         if f"{name}.png" in plots:
             yield f"![{section.TITLE}]({name}.png)\n"
+        if "date" not in results.facts:
+            run = results.facts_of(name)
+            yield f"Measured {run['date']} by `{run['command']}`.\n"
         for table in section.tables(results):
             yield table.markdown()
     yield from _spread(results)

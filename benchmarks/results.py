@@ -92,6 +92,20 @@ class Results:
         else:
             self._benchmarks[key] = pyperf.Benchmark([run])
 
+    def add_sections(self, other: "Results", sections: Iterable[str]) -> None:
+        """Take sections of another run."""
+        for section in sections:
+            self._benchmarks |= other.benchmarks(section)
+
+    def benchmarks(self, section: str) -> dict[Key, pyperf.Benchmark]:
+        """Give the benchmarks of a section."""
+        return {key: self._benchmarks[key] for key in self.keys(section)}
+
+    def facts_of(self, section: str) -> Mapping[str, str | int]:
+        """Give what a section's figures depend on; `facts` is what all have in common."""
+        suite = pyperf.BenchmarkSuite(list(self.benchmarks(section).values()))
+        return dict(suite.get_metadata())
+
     def keys(self, section: str, group: str | None = None) -> Iterator[Key]:
         """Go over what a section has, in the order in which it was measured."""
         for key in self._benchmarks:
