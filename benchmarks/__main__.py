@@ -41,13 +41,11 @@ def main(
     console = rich.console.Console()
     results.mkdir(parents=True, exist_ok=True)
     file = results / "cpu.json"
-    if from_json is None:
-        new = measure(only, is_quick=quick)
-        if only and file.exists():
-            new.add_sections(Results.load(file), set(SECTIONS) - set(only))
-        new.save(file)
-    measured = Results.load(from_json or file)
+    measured = measure(only, is_quick=quick) if from_json is None else Results.load(from_json)
+    if only and from_json is None and file.exists():
+        measured.add_sections(Results.load(file), set(SECTIONS) - set(only))
     measured.save(file)
+    measured = Results.load(file)  # with the facts that all sections have in common
     show(measured, console)
     drawn = plots.draw(measured, results)
     (results / "cpu.md").write_text(page.markdown(measured, drawn), encoding="utf-8")
