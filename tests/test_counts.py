@@ -76,10 +76,10 @@ def test_integer_arrays_of_the_library_are_counts(xp, x):
 )
 def test_other_things_are_no_counts(x, counts):
     for error in (TypeError, tileops.RepeatsError, tileops.DTypeError):
-        with pytest.raises(error, match=r"^tile: repeats(\[0\])? is .*must be integers"):
+        with pytest.raises(error, match=r"^tile: repeats(\[0\])? is .*; counts must be integers"):
             tileops.tile(x, counts)
     for error in (TypeError, tileops.ShapeError, tileops.DTypeError):
-        with pytest.raises(error, match=r"^expand: shape(\[0\])? is .*must be integers"):
+        with pytest.raises(error, match=r"^expand: shape(\[0\])? is .*; sizes must be integers"):
             tileops.expand(x, counts)
     with pytest.raises(tileops.RepeatsError):
         tileops.tile_shape((2, 3), counts)

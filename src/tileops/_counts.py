@@ -163,6 +163,6 @@ def _not_an_integer(argument: Argument, where: str, found: str) -> Exception:
     ways = "a sequence of int" if argument.is_vector else "int, a sequence of int"
     array = "an integer array" if argument.dtype is None else f"an array of {argument.dtype}"
     return argument.type_error(
-        f"{argument.operator}: {argument.name}{where} is {found}; counts must be integers "
-        f"(no bool, no float, whole or not); pass {ways} or {array}"
+        f"{argument.operator}: {argument.name}{where} is {found}; {argument.noun}s must be "
+        f"integers, not bool or float, even if whole; pass {ways} or {array}"
     )

@@ -42,6 +42,11 @@ class Argument(NamedTuple):
     is_vector: bool = False
     """Whether a single count must come in a sequence, too."""
 
+    @property
+    def noun(self) -> str:
+        """What one of them is."""
+        return "size" if issubclass(self.error, ShapeError) else "count"
+
 
 Align = Callable[
     [Argument, tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]
@@ -112,9 +117,9 @@ def _out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exce
     remedy = argument.remedy
     if count > argument.greatest:
         rule, remedy = f"exceed {argument.greatest}", "use a smaller one"
-    noun = "size" if issubclass(argument.error, ShapeError) else "count"
     return argument.error(
-        f"{argument.operator}: axis {axis}: {argument.name}{given}; no {noun} may {rule}; {remedy}"
+        f"{argument.operator}: axis {axis}: {argument.name}{given}; no {argument.noun} may {rule}; "
+        f"{remedy}"
     )
 
 
