@@ -208,6 +208,57 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_all_bits_of_sharded_arrays_survive():
+    """Also of NaNs of 8 bits, and integers of 2, whose concatenation XLA gets wrong."""
+    code = """
+import jax, ml_dtypes, numpy as np, tileops
+from jax.sharding import NamedSharding, PartitionSpec as P
+there = NamedSharding(jax.make_mesh((8,), ("a",)), P("a"))
+narrow = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
+names = [name for name in dir(ml_dtypes) if name.startswith("float8")]
+assert len(names) > 6
+for name in (*narrow, *names, "bfloat16", "float16", "float32"):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    bits = narrow.get(name, 8 * dtype.itemsize)
+    x = np.arange(max(2**min(bits, 16), 64), dtype=f"u{dtype.itemsize}")
+    x = (x % 2**bits).astype(dtype) if name in narrow else (x << max(bits - 16, 0)).view(dtype)
+    sharded = jax.device_put(x, there)
+    for repeats in (2, 3, (3, 1)):
+        result = tileops.tile(sharded, repeats)
+        assert result.dtype == x.dtype
+        assert not result.is_fully_replicated
+        assert np.asarray(result).tobytes() == np.tile(x, repeats).tobytes(), (name, repeats)
+    result = np.asarray(tileops.expand(sharded, (3, x.size)))
+    assert result.tobytes() == np.tile(x, 3).tobytes(), name
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
+def test_adjoints_where_a_part_of_the_mesh_is_mapped_by_hand():
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+g = np.arange(128, dtype=np.float32).reshape(16, 8)
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(kind, kind))
+    there = jax.device_put(g, NamedSharding(mesh, P("a", "b")))
+    for call, expected in (
+        (lambda g: tileops.tile_adjoint(g, (4, 4), (1, 2)), g.reshape(16, 2, 4).sum(1)),
+        (lambda g: tileops.expand_adjoint(g, (4, 1)), g.sum(1, keepdims=True)),
+    ):
+        by_hand = jax.shard_map(
+            call, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"}
+        )
+        for f in (by_hand, jax.jit(by_hand)):
+            total = f(there)
+            assert np.array_equal(total, expected)
+            assert not total.is_fully_replicated
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def test_adjoints_of_sharded_arrays_stay_sharded():
     """As the library's own gradients, where a reduction would replicate or be refused."""
     code = """

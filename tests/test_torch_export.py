@@ -60,6 +60,31 @@ def test_an_exported_model_has_standard_operators_and_serves_other_sizes():
             assert result.tobytes() == value.contiguous().numpy().tobytes()
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_named_size_is_exported_without_a_bound(strict):
+    """A limit of the result's size is none of what a program is exported for."""
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return (
+                tileops.tile(x, (2, 1)),
+                tileops.tile(x, (x.shape[0], 1)),
+                tileops.expand(x, (3, *x.shape)),
+                tileops.tile_adjoint(x, (x.shape[0], 2), (1, 2)),
+                tileops.expand_adjoint(x, (x.shape[0], 1)),
+            )
+
+    sizes = ({0: torch.export.Dim("batch")},)
+    program = torch.export.export(
+        Model(), (torch.ones(3, 4),), dynamic_shapes=sizes, strict=strict
+    ).module()
+    for n in (2, 3, 7):
+        x = torch.randn(n, 4)
+        for result, expected in zip(program(x), Model()(x), strict=True):
+            assert torch.equal(result, expected)
+
+
 def test_this_backend_runs_an_exported_model():
     import torch
 

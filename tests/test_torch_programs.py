@@ -77,6 +77,24 @@ def test_one_compilation_serves_all_sizes(torch, counter, name):
     assert counter.frame_count == 1
 
 
+def test_counts_of_0_and_1_need_no_compilation_of_their_own(torch, counter):
+    compiled = torch.compile(lambda x, n: tileops.tile(x, (n, 1)), fullgraph=True, backend=counter)
+    x = torch.randn(2, 3)
+    for n in (2, 3, 1, 0, 5):
+        assert torch.equal(compiled(x, n), x.repeat(n, 1))
+    assert counter.frame_count == 2  # of the first count, and of all others
+
+
+def test_a_count_out_of_range_is_refused_in_a_compiled_program(torch):
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, n: tileops.tile(x, (n, 1)), backend="eager")
+    x = torch.randn(2, 3)
+    for n in (2, 3):
+        compiled(x, n)
+    with pytest.raises(tileops.RepeatsError, match=r"repeats\[0\] is -1"):
+        compiled(x, -1)
+
+
 FROM_DATA = {
     "tensor": tileops.tile,
     "list": lambda x, r: tileops.tile(x, r.tolist()),

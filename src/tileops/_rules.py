@@ -83,9 +83,19 @@ def shape_argument(operator: str) -> Argument:
     return Argument(operator, "input shape", ShapeError, ShapeTypeError, "0 is an empty axis")
 
 
-def known(count: int) -> bool:
+def known(count: float) -> bool:
     """Whether a size or count is a number now, not a symbol."""
     return type(count) is int
+
+
+def is_less(count: float, other: float) -> bool:
+    """Whether one count is known to be less than another."""
+    return known(count) and known(other) and count < other
+
+
+def exceeds(product: int, limit: int) -> bool:
+    """Whether a product of sizes is past a limit."""
+    return product > limit
 
 
 def show(counts: int | tuple[int, ...]) -> str:
@@ -109,7 +119,7 @@ def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> 
 
 
 def _in_range(argument: Argument, count: int) -> bool:
-    return not known(count) or argument.least <= count <= argument.greatest
+    return not is_less(count, argument.least) and not is_less(argument.greatest, count)
 
 
 def _out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exception:
@@ -281,7 +291,7 @@ def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> Non
     same, and JAX ends the process when that overflows.
     """
     extent = _extent(shape)
-    if extent * max(itemsize, 1) > LIMIT:
+    if exceeds(extent * max(itemsize, 1), LIMIT):
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {show(shape)} is larger than any array: "
             f"its sizes, zeros left out, multiply to {show(extent)} elements of {itemsize} bytes, "

@@ -17,8 +17,6 @@ from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
 from tileops.execute.array_api import Executor, wide_dtype
 
-_ZERO = np.uint16(0)
-
 _AT_ONCE = 32
 """The most copies that one concatenation has."""
 
@@ -56,16 +54,22 @@ class Jax(Executor):
         is_sharded = _is_sharded(x)
         if len(plan.shape) > MOST_AXES:
             return _repeat(x, plan, is_sharded)
-        if x.dtype == jnp.bfloat16:
-            return _compiled_bits(plan, is_sharded)(x, _ZERO)
+        bits = _bits(x.dtype)
+        if bits is not None:
+            return _compiled_bits(plan, is_sharded)(x, np.zeros((), bits))
         return _compiled(plan, is_sharded)(x)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; if the array is sharded, by what transposes its repetition.
 
-        A reduction would replicate it first, or be refused.
+        A reduction would replicate it first, or be refused. But where a mesh has axes that are
+        mapped by hand, the library transposes nothing.
         """
-        is_sharded = _may_be_sharded(g) if isinstance(g, jax.core.Tracer) else _is_sharded(g)
+        if isinstance(g, jax.core.Tracer):
+            is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
+            is_sharded = _may_be_sharded(g) and not is_by_hand
+        else:
+            is_sharded = _is_sharded(g)
         if not is_sharded or not plan.repeated:
             return super().sum(operator, g, plan, shape)
         wide = wide_dtype(self.dtype(g)) or g.dtype
@@ -114,17 +118,27 @@ def _compiled(plan: Plan, is_sharded: bool) -> Any:
 
 @lru_cache(maxsize=1024)
 def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
-    """Repeat bfloat16 as integers, which a zero that the compiler does not know keeps as such.
+    """Repeat floats as integers, which a zero that the compiler does not know keeps as such.
 
-    XLA broadcasts bfloat16 through float32 on a CPU, where subnormals become 0, and makes bfloat16
-    of integers that are only viewed as such.
+    It makes floats of integers that are only viewed as such.
     """
 
     def repeat(x: Any, zero: Any) -> Any:
-        bits = jax.lax.bitcast_convert_type(x, jnp.uint16) ^ zero
-        return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_sharded), jnp.bfloat16)
+        bits = jax.lax.bitcast_convert_type(x, zero.dtype) ^ zero
+        return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_sharded), x.dtype)
 
     return jax.jit(repeat)
+
+
+@lru_cache(maxsize=64)
+def _bits(dtype: Any) -> Any:
+    """Give the integers that carry floats which XLA moves through wider ones on a CPU, or None.
+
+    There subnormals of bfloat16 become 0, and NaNs of 8 bits change where they are concatenated.
+    """
+    if dtype == jnp.bfloat16:
+        return jnp.uint16
+    return jnp.uint8 if dtype.name.startswith("float8") else None
 
 
 def _repeat(x: Any, plan: Plan, is_sharded: bool) -> Any:
@@ -144,6 +158,8 @@ def _concatenate(x: Any, plan: Plan) -> Any:
     """
     if any(known(size) and size == 0 for size in plan.shape):
         return jax.lax.full_like(x, 0, shape=plan.shape)
+    if x.dtype in (jnp.int2, jnp.uint2):  # XLA's concatenation of these ends the process
+        return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
     is_one = [known(n) and n == 1 for n in plan.source]
     counts = list(zip(is_one, plan.source, plan.repeats, strict=True))
     x = jnp.broadcast_to(x, [r if one else n for one, n, r in counts])

@@ -3,10 +3,10 @@
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import guard_or_false
+from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 from tileops._plan import Plan, make_plan
-from tileops._rules import Align, Argument, Operator, known
+from tileops._rules import Align, Argument, Operator, exceeds, is_less, known
 from tileops.errors import RepeatsError, RepeatsTypeError, TileOpsError
 
 
@@ -33,8 +33,20 @@ def plan_numbers(
 
 @torch.compiler.substitute_in_graph(known, skip_signature_check=True)  # type: ignore[untyped-decorator]
 def _known(count: int) -> bool:
-    """Whether the compiler can compare a count: not if it is read from data in the program."""
-    return bool(guard_or_false(count > 1) or guard_or_false(count <= 1))
+    """Whether the compiler can compare a count with 0 and 1, and guards nothing for that."""
+    return bool(statically_known_true(count > 1) or statically_known_true(count <= 1))
+
+
+@torch.compiler.substitute_in_graph(is_less, skip_signature_check=True)  # type: ignore[untyped-decorator]
+def _is_less(count: float, other: float) -> bool:
+    """Guard that a count is in its range; not if it is read from data in the program."""
+    return type(count) is not float and bool(guard_or_false(count < other))
+
+
+@torch.compiler.substitute_in_graph(exceeds, skip_signature_check=True)  # type: ignore[untyped-decorator]
+def _exceeds(product: int, limit: int) -> bool:
+    """Guard nothing: a bound on sizes would be one on what a program is exported for."""
+    return bool(statically_known_true(product > limit))
 
 
 @torch.compiler.substitute_in_graph(  # type: ignore[untyped-decorator]
