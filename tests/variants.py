@@ -22,9 +22,9 @@ _TINY = {
         "SMALL": 1,
         "_ALWAYS": 1,
         "FAR": 256,
+        "_COPIED": 8,
     },
     "tileops.execute.device": {"LEAST": 1},
-    "tileops.execute.numpy": {"_COPIED": 8},
     "tileops._plan_host": {
         "_ROWS": 2,
         "_STRETCH": 1,
@@ -72,7 +72,7 @@ def set_thresholds(monkeypatch, name):
 def forget_plans():
     for module, names in (
         ("tileops._plan_host", ("plan_host",)),
-        ("tileops._plan_device", ("plan_device",)),
+        ("tileops.execute.device", ("_steps",)),
         ("tileops.execute.host", ("make_job", "make_contiguous_job")),
     ):
         for name in names:

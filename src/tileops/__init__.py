@@ -1,8 +1,6 @@
 """Tile and Expand, as ONNX, OpenVINO and DirectML specify them, on arrays of any library."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+from tileops import directml, onnx, openvino
 from tileops._adjoint import expand_adjoint, tile_adjoint
 from tileops._ops import expand, expand_shape, tile, tile_shape
 from tileops._threads import single_threaded
@@ -42,18 +40,3 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
-
-if TYPE_CHECKING:
-    from tileops import directml, onnx, openvino
-else:
-
-    def __getattr__(name: str) -> Any:
-        """Import a specification's module when it is first asked for, not with the package."""
-        if name in {"directml", "onnx", "openvino"}:
-            return import_module(f"tileops.{name}")
-        raise AttributeError(f"module 'tileops' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """List the specifications' modules, too."""
-    return __all__

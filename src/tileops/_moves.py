@@ -6,11 +6,10 @@ may be planned `Again`, and `tileops.execute.moving` carries that out.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tileops._plan import Plan
+from tileops._plan import Plan, contiguous
 
 WORDS = (16, 8, 4, 2, 1)
 """The bytes that one instruction loads or stores."""
@@ -50,18 +49,12 @@ class Nest(NamedTuple):
         return Nest(sizes, self.source, contiguous(sizes, self.word), self.word, self.copies)
 
 
-def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Give the steps of an array that lies in the order of its elements, in bytes."""
-    steps = []
-    for n in reversed(sizes):
-        steps.append(itemsize)
-        itemsize *= n
-    return tuple(reversed(steps))
-
-
 @dataclass(frozen=True, slots=True)
 class Copy:
     """One assignment."""
+
+
+COPY = Copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +92,13 @@ class Stage:
 
     sizes: tuple[int, ...]
     fill: "Move"
-    spread: "Copy | Columns | Again" = Copy()
+    spread: "Copy | Columns | Again" = COPY
     """How it is copied; in columns, if it has all of the target's axes, or one round of them."""
 
 
 Move = Copy | Columns | Pairs | Loop | Stage
 
-COPY = Copy()
-PAIRS = Pairs()
 
-
-@lru_cache(maxsize=4096)
 def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int) -> Nest:
     """Describe a repetition between strided arrays, byte by byte, in as few loops as there are."""
     source = (0,) * (len(target) - len(source)) + source

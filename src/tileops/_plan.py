@@ -44,7 +44,8 @@ class Plan(NamedTuple):
 
 
 # A plan is equal to itself alone. What is derived from plans is kept by plan, and so it is found
-# in less time than the hash of all of the numbers would take.
+# in less time than the hash of all of the numbers would take. It is no dataclass, which TorchDynamo
+# could not take for a constant.
 Plan.__hash__ = object.__hash__  # type: ignore[method-assign]
 Plan.__eq__ = object.__eq__  # type: ignore[method-assign]
 Plan.__ne__ = object.__ne__  # type: ignore[method-assign]
@@ -106,6 +107,10 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
     for size in shape:
         nbytes *= size if known(size) else 0
         is_empty = is_empty or (known(size) and size == 0)
+    strides: tuple[int, ...] = ()
+    if nbytes and not merges:
+        steps = contiguous(source, itemsize)
+        strides = tuple(s if r == 1 else 0 for s, r in zip(steps, repeats, strict=True))
     return Plan(
         source=source,
         repeats=repeats,
@@ -118,7 +123,7 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
         is_identity=len(source) == rank and all(known(r) and r == 1 for r in repeats),
         nbytes=nbytes,
         row=_row(source, repeats, itemsize) if nbytes else 0,
-        strides=_view_strides(source, repeats, itemsize) if nbytes and not merges else (),
+        strides=strides,
     )
 
 
@@ -130,14 +135,13 @@ def _row(source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> in
     return itemsize
 
 
-def _view_strides(
-    source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int
-) -> tuple[int, ...]:
-    strides = []
-    for n, r in zip(reversed(source), reversed(repeats), strict=True):
-        strides.append(itemsize if r == 1 else 0)
+def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Give the steps of an array that lies in the order of its elements, in bytes."""
+    steps = []
+    for n in reversed(sizes):
+        steps.append(itemsize)
         itemsize *= n
-    return tuple(reversed(strides))
+    return tuple(reversed(steps))
 
 
 _cached = lru_cache(maxsize=4096)(make_plan)

@@ -4,7 +4,6 @@ What decides is that copy kernels take as long for an element of 1 byte as for o
 thresholds are read and reckoned, not measured yet: benchmarks/gpu measures them.
 """
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from tileops._moves import Nest, box, join_loops, widest_word
@@ -26,7 +25,6 @@ class Step(NamedTuple):
     block: tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
 def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
     """Plan a copy for a GPU: into the result, or into a temporary and from there.
 

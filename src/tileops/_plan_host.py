@@ -11,12 +11,12 @@ from math import ceil, gcd, prod
 
 from tileops._moves import (
     COPY,
-    PAIRS,
     WORDS,
     Again,
     Columns,
     Move,
     Nest,
+    Pairs,
     Stage,
     box,
     looped,
@@ -109,9 +109,9 @@ def host_words(nest: Nest, alignment: int) -> Nest:
 
 def _widened(nest: Nest, alignment: int) -> Nest:
     """Let one wide word hold all repeats of a word, or each of several wide words some of them."""
-    *sizes, repeats = nest.sizes or (1,)
-    if not sizes or nest.source[-1] != 0 or nest.target[-1] != nest.word:
+    if len(nest.sizes) < 2 or nest.source[-1] != 0 or nest.target[-1] != nest.word:  # noqa: PLR2004
         return nest
+    *sizes, repeats = nest.sizes
     source, target, row = nest.source[:-1], nest.target[:-1], repeats * nest.word
     word = gcd(row, alignment, *target, NUMBERS[-1])
     if word != row:
@@ -269,7 +269,7 @@ def _plan_rows(nest: Nest) -> Move:
     if _is_paired(nest):
         # Two thirds are the most that the temporary takes. Each block begins with a pair.
         *outer, rows, n = box(nest.sizes, nest.word, 2 * most)
-        return looped(nest, (*outer, max(2, rows // 2 * 2), n), PAIRS)
+        return looped(nest, (*outer, max(2, rows // 2 * 2), n), Pairs())
     return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
 
 

@@ -6,6 +6,7 @@ know whether two sizes are equal: the library then decides, or fixes its value.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import inf
 from operator import index
 from typing import NamedTuple
@@ -53,29 +54,25 @@ Align = Callable[
 ]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Operator:
     """An operator of one specification, as a table of its rules.
 
     Operators are equal if they are one: plans are kept by operator, and are found fast.
     """
 
-    __slots__ = ("align", "argument", "dtypes", "general", "name")
+    argument: Argument
+    align: Align
+    """How shape and counts become a shape and the repeats of each of its axes."""
+    dtypes: Mapping[str, str] | None = None
+    """The input's, with the specification's names for them; None for every dtype."""
+    general: str = "tileops.tile"
+    """The operator of this package with the fewest limits."""
 
-    def __init__(
-        self,
-        argument: Argument,
-        align: Align,
-        dtypes: Mapping[str, str] | None = None,
-        general: str = "tileops.tile",
-    ) -> None:
-        """Take the table.
-
-        `align` is how shape and counts become a shape and the repeats of each of its axes;
-        `dtypes` are the input's, with the specification's names for them, None for every dtype;
-        `general` is the operator of this package with the fewest limits.
-        """
-        self.argument, self.align, self.dtypes, self.general = argument, align, dtypes, general
-        self.name = argument.operator
+    @property
+    def name(self) -> str:
+        """The name that errors give it."""
+        return self.argument.operator
 
 
 def shape_argument(operator: str) -> Argument:
@@ -152,7 +149,9 @@ def check_element(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -> No
         )
 
 
-def align(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+def align(
+    shape: tuple[int, ...], other: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Put ones before the shorter of two tuples."""
     rank = max(len(shape), len(other))
     return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(other)) + other
@@ -163,8 +162,7 @@ def tile_repeats(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tile: align shape and repeats on the right, the shorter one padded with ones."""
     check_counts(argument, repeats, len(shape))
-    shape, repeats = align(shape, repeats)
-    return shape, repeats
+    return align(shape, repeats)
 
 
 def tile_repeats_unpadded(

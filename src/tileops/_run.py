@@ -18,12 +18,13 @@ def run(
     max_bytes: int | None = None,
 ) -> Any:
     """Apply an operator, or refuse before anything is allocated or written."""
-    name, argument = operator.name, operator.argument
+    argument = operator.argument
+    name = argument.operator
     executor = executor_of(name, x)
     if out is not None or max_bytes is not None or (copy is not True and copy is not None):
         check_options(name, copy, out, max_bytes)
     shape = executor.shape(name, x)
-    if operator.dtypes is not None:
+    if operator.dtypes is not None:  # else a dtype's name, which takes a while, is not needed
         check_dtype(operator, executor.dtype(x))
     itemsize = executor.itemsize(x)
     plan = executor.plan(operator, shape, read_counts(argument, counts, executor), itemsize)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tileops
 from tileops import execute
-from tileops._rules import EXPAND, TILE, Argument, check_limit
+from tileops._rules import EXPAND, TILE, Operator, check_limit, result_shape
 from tileops.execute.array_api import Executor
 
 try:
@@ -81,8 +81,7 @@ def tile(
         How often each axis is repeated, aligned on the right. The axes of an image are
         height, width and channels: 4 6 1 makes a wall of 4 rows of 6.
     """
-    functions = TILE.argument, tileops.tile, tileops.tile_shape
-    _apply(*functions, src, dst, repeats, library, device, max_bytes)
+    _apply(TILE, tileops.tile, src, dst, repeats, library, device, max_bytes)
 
 
 @app.command(usage="Usage: tileops expand SRC DST --shape INT... [OPTIONS]")
@@ -103,8 +102,7 @@ def expand(
     shape
         The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is.
     """
-    functions = EXPAND.argument, tileops.expand, tileops.expand_shape
-    _apply(*functions, src, dst, shape, library, device, max_bytes)
+    _apply(EXPAND, tileops.expand, src, dst, shape, library, device, max_bytes)
 
 
 @app.command
@@ -129,9 +127,8 @@ def _describe(name: str) -> tuple[str, str]:
 
 
 def _apply(
-    argument: Argument,
-    operator: Callable[..., Any],
-    shape_of: Callable[..., tuple[int, ...]],
+    operator: Operator,
+    function: Callable[..., Any],
     src: Path,
     dst: Path,
     counts: list[int],
@@ -139,19 +136,20 @@ def _apply(
     device: str | None,
     max_bytes: int | None,
 ) -> None:
+    argument = operator.argument
     if not counts:
         raise CommandError(f"--{argument.name} needs a whole number for each axis, such as 4 6 1")
     x = _files.read(src)
-    shape = shape_of(x.shape, counts)
+    shape = result_shape(operator, x.shape, tuple(counts))
     check_limit(argument, shape, x.itemsize, max_bytes)
 
     executor, there = _carry(library, x, device)
 
     def fill(out: Any) -> None:
         if there is x:
-            operator(x, counts, out=out)
+            function(x, counts, out=out)
         else:
-            out[...] = _computed(library, lambda: executor.to_numpy(operator(there, counts)))
+            out[...] = _computed(library, lambda: executor.to_numpy(function(there, counts)))
 
     _files.write(dst, shape, x.dtype, fill)
     _say(f"{dst}: {shape} {x.dtype}")

@@ -34,6 +34,11 @@ def address_of(array: Any) -> int:
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
+def memory_of(array: Any) -> Memory:
+    """Say where the elements of a NumPy array lie."""
+    return Memory(address_of(array), array.shape, array.strides, array.itemsize)
+
+
 def alignment_of(*addresses: int) -> int:
     """Give the power of two, 16 at most, that divides all addresses."""
     bits = reduce(or_, addresses, 16)

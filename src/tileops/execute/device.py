@@ -4,12 +4,13 @@ All of it is queued in the library's current stream, and nothing waits for it.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
 from tileops._moves import make_nest
 from tileops._plan import Plan
-from tileops._plan_device import plan_device
+from tileops._plan_device import Step, plan_device
 from tileops.execute._memory import Memory
 
 LEAST = 16 * 2**20
@@ -40,8 +41,7 @@ def repeat(
 
     What can be words is decided by `alignment`, which divides all addresses.
     """
-    nest = make_nest(plan, source.strides, target.strides, target.itemsize)
-    steps = plan_device(nest, alignment, target.itemsize)
+    steps = _steps(plan, source.strides, target.strides, target.itemsize, alignment)
     for i, (step, block) in enumerate(steps):
         written = out if i == len(steps) - 1 else kernels.empty(step.nbytes, x)
         to = kernels.words(written, step.sizes, step.target, step.word)
@@ -53,6 +53,13 @@ def repeat(
                 kernels.assign(to[part], of[part])
         x = written
     return bool(steps)
+
+
+@lru_cache(maxsize=4096)
+def _steps(
+    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
+) -> tuple[Step, ...]:
+    return plan_device(make_nest(plan, source, target, itemsize), alignment, itemsize)
 
 
 def _parts(sizes: tuple[int, ...], block: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import Move, Nest, contiguous, make_nest
-from tileops._plan import Plan
+from tileops._moves import Move, Nest, make_nest
+from tileops._plan import Plan, contiguous
 from tileops._plan_host import (
     cut,
     host_words,
@@ -22,7 +22,9 @@ from tileops.execute._memory import (
     address_of,
     alignment_of,
     as_array,
+    empty,
     is_in_use,
+    memory_of,
     word_dtype,
 )
 from tileops.execute.moving import as_words, carry_out
@@ -37,6 +39,10 @@ _ALWAYS = 2**20
 _MANY = 256
 """The rows from which on one for contiguous arrays does."""
 
+_COPIED = 4 * 2**20
+"""The bytes of an input up to which one that is not contiguous is copied before it is repeated."""
+_ALIGNED = 16 * 2**20
+"""The bytes of a result from which on its memory is better had in huge pages alone."""
 FAR = 24 * 2**20
 """The bytes of memory in use from which on it is taken to be out of the cache."""
 
@@ -51,8 +57,6 @@ class Job(NamedTuple):
     """Those of the target."""
     near: Move
     """The steps into memory in the cache."""
-    far: Move
-    """The steps into other memory."""
     is_alone: bool
     """Whether it is too small for other threads to help."""
     nbytes: int
@@ -62,9 +66,50 @@ class Job(NamedTuple):
     """The same in the order in which a new result is made fastest."""
 
 
-def pays(plan: Plan) -> bool:
-    """Whether the steps of a plan save more time than they take, between contiguous arrays."""
-    return plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS
+def new(x: Any, plan: Plan) -> Any:
+    """Repeat a NumPy array into new memory, in the fastest way that there is."""
+    dtype = x.dtype
+    if plan.nbytes == 0 or dtype.itemsize == 0:
+        # Not np.empty, which makes a zero-width string one character wide.
+        return np.ndarray(plan.shape, dtype)
+    if not plan.repeated and plan.nbytes < LEAST and not dtype.names:
+        return x.reshape(plan.shape).copy()
+    if not dtype.hasobject:
+        if plan.nbytes >= _ALIGNED:
+            result = empty(plan.shape, dtype)
+            if plan.nbytes >= FAR or not is_in_use(result):
+                write(x, plan, result)
+                return result
+            del result  # what is made below gets the same memory
+        # A reshape has to copy nothing, or little.
+        is_flat = x.flags.c_contiguous or x.nbytes <= max(_COPIED, plan.nbytes // 4)
+        if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
+            rows = make_contiguous_job(plan, x.ndim, x.itemsize).fresh
+            if rows:
+                return _repeated(x, rows).reshape(plan.shape)
+    result = np.empty(plan.shape, dtype)
+    write(x, plan, result)
+    return result
+
+
+def write(x: Any, plan: Plan, out: Any) -> None:
+    """Write the repetition of a NumPy array into another, in the fastest way that there is."""
+    dtype = x.dtype
+    has_bytes = dtype.itemsize and not dtype.hasobject
+    if has_bytes and dtype.names:
+        # Field by field, padding would stay what the memory held before.
+        x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
+    if has_bytes and plan.nbytes >= SMALL:
+        if plan.repeated and x.nbytes <= _COPIED and not x.flags.c_contiguous:
+            x = x.copy()
+        if x.flags.c_contiguous and out.flags.c_contiguous:
+            if plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS:
+                _write_contiguous(x, plan, out)
+                return
+        elif plan.nbytes >= LEAST:
+            repeat(plan, x, memory_of(x), out, memory_of(out))
+            return
+    out.reshape(plan.spread)[...] = x.reshape(plan.split)
 
 
 @lru_cache(maxsize=4096)
@@ -73,10 +118,9 @@ def make_job(
 ) -> Job:
     """Plan a repetition between steps in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
-    moves = plan_host(nest, True), plan_host(nest, False)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
     is_alone = threads_for(nest, True, 2) == 1
-    return Job(nest, *dtypes, *moves, is_alone, nest.nbytes)
+    return Job(nest, *dtypes, plan_host(nest, True), is_alone, nest.nbytes)
 
 
 @lru_cache(maxsize=4096)
@@ -86,15 +130,6 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
     job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, 16)
     rows = rows_repeated(job.nest)
     return job._replace(rows=rows, fresh=rows and most_repeated_last(job.nest, rows))
-
-
-def repetition(plan: Plan, x: Any) -> Any:
-    """Repeat the rows of a NumPy array by NumPy's own means, or give None.
-
-    One that is not contiguous is copied.
-    """
-    job = make_contiguous_job(plan, x.ndim, x.itemsize)
-    return _repeated(x, job.fresh).reshape(plan.shape) if job.fresh else None
 
 
 def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
@@ -115,8 +150,8 @@ def _bytes(x: Any) -> Any:
     return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1), words, writable=True)
 
 
-def repeat_contiguous(plan: Plan, x: Any, out: Any) -> None:
-    """Write the repetition of a NumPy array into another, both in the order of their elements.
+def _write_contiguous(x: Any, plan: Plan, out: Any) -> None:
+    """Write between arrays in the order of their elements.
 
     Where `ndarray.repeat` is the fastest way, that has to be copied; it pays for several axes.
     """
@@ -153,15 +188,14 @@ def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
         carry_out(job.near, written, read)
         return
     is_near = job.nbytes < FAR or not is_in_use(written)
+    threads = threads_for(nest, is_near, _threads.available(most_threads))
 
     def run(part: tuple[Any, ...]) -> None:
         there = written[part]
         carry_out(plan_host(nest._replace(sizes=there.shape), is_near), there, read[part])
 
-    available = 1 if job.is_alone else _threads.available(most_threads)
-    threads = threads_for(nest, is_near, available)
     if threads == 1:
-        carry_out(job.near if is_near else job.far, written, read)
+        run(())
         return
     loops = zip(nest.sizes, cut(nest, threads, is_near), strict=True)
     slices = ([slice(i, i + step) for i in range(0, n, step)] for n, step in loops)

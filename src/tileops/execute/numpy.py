@@ -9,17 +9,11 @@ import numpy as np
 from tileops._plan import Plan
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
-from tileops.execute._memory import Memory, address_of, empty, is_in_use
+from tileops.execute._memory import memory_of
 from tileops.execute.array_api import Executor, wide_dtype
 
 _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
-
-
-_COPIED = 4 * 2**20
-"""The bytes of an input up to which one that is not contiguous is copied before it is repeated."""
-_ALIGNED = 16 * 2**20
-"""The bytes of a result from which on its memory is better had in huge pages alone."""
 
 
 class NumPy(Executor):
@@ -89,8 +83,8 @@ class NumPy(Executor):
     def copy(self, x: Any, plan: Plan) -> Any:
         """Write into new memory."""
         if type(x) is np.ndarray:
-            return _fresh(x, plan)
-        return _carry(x, _fresh, plan)
+            return host.new(x, plan)
+        return _carry(x, host.new, plan)
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
@@ -100,8 +94,8 @@ class NumPy(Executor):
         if not out.flags.writeable:
             raise OutputError(f"{operator}: out is read-only; pass a writable array")
         if np.may_share_memory(x, out) or not out.flags.forc:
-            _out.check_memory(operator, _memory(x), _memory(out))
-        _write(x, plan, out)
+            _out.check_memory(operator, memory_of(x), memory_of(out))
+        host.write(x, plan, out)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; of any byte order, of subclasses and masked arrays, too."""
@@ -150,54 +144,6 @@ def _broadcast(values: Any, plan: Plan) -> Any:
     return np.broadcast_to(values.reshape(plan.split), plan.spread).reshape(plan.shape)
 
 
-def _fresh(values: Any, plan: Plan) -> Any:
-    if plan.nbytes == 0 or values.itemsize == 0:
-        # Not np.empty, which makes a zero-width string one character wide.
-        return np.ndarray(plan.shape, values.dtype)
-    has_bytes = not values.dtype.hasobject
-    if has_bytes and plan.nbytes >= _ALIGNED:
-        result = empty(plan.shape, values.dtype)
-        if plan.nbytes >= host.FAR or not is_in_use(result):
-            _write(values, plan, result)
-            return result
-        del result  # what is made below gets the same memory
-    axes = len(plan.repeated)
-    if axes == 0 and plan.nbytes < host.LEAST and not values.dtype.names:
-        return values.reshape(plan.shape).copy()
-    if (axes == 1 or plan.nbytes >= host.SMALL) and has_bytes and _may_reshape(values, plan):
-        result = host.repetition(plan, values)
-        if result is not None:
-            return result
-    result = np.empty(plan.shape, values.dtype)
-    _write(values, plan, result)
-    return result
-
-
-def _may_reshape(values: Any, plan: Plan) -> bool:
-    """Whether a reshape copies nothing, or little."""
-    return bool(values.flags.c_contiguous or values.nbytes <= max(_COPIED, plan.nbytes // 4))
-
-
-def _write(values: Any, plan: Plan, out: Any) -> None:
-    dtype = values.dtype
-    has_bytes = dtype.itemsize and not dtype.hasobject
-    if has_bytes and dtype.names:
-        # Field by field, padding would stay what the memory held before.
-        values, out = (array.view(f"V{dtype.itemsize}") for array in (values, out))
-    if has_bytes and plan.nbytes >= host.SMALL:
-        is_contiguous = values.flags.c_contiguous
-        if not is_contiguous and plan.repeated and values.nbytes <= _COPIED:
-            values, is_contiguous = values.copy(), True
-        if is_contiguous and out.flags.c_contiguous:
-            if host.pays(plan):
-                host.repeat_contiguous(plan, values, out)
-                return
-        elif plan.nbytes >= host.LEAST:
-            host.repeat(plan, values, _memory(values), out, _memory(out))
-            return
-    out.reshape(plan.spread)[...] = values.reshape(plan.split)
-
-
 def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     """Make the result of an array's values, and give it what the array's class adds."""
     if type(x) is np.ndarray:
@@ -213,10 +159,6 @@ def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
         return result
     # NumPy's own protocol for subclasses: units, records and other metadata of the whole.
     return x.__array_wrap__(make(np.asarray(x), plan), None, False)
-
-
-def _memory(array: Any) -> Memory:
-    return Memory(address_of(array), array.shape, array.strides, array.itemsize)
 
 
 executor = NumPy()

@@ -167,11 +167,14 @@ class Torch(Executor):
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not _is_plain(x):
             return x.repeat(plan.repeats)
-        if plan.nbytes < host.LEAST or not _is_planned(x, plan):
+        if plan.nbytes < host.LEAST:
+            return _repeat(x, plan)
+        is_moved = _pays(x, plan)
+        if not (is_moved or (x.is_cpu and plan.nbytes >= _PAGES)) or not _is_private(x):
             return _repeat(x, plan)
         if x.requires_grad and torch.is_grad_enabled() and not x.is_inference():
-            return _Repeat.apply(x, plan)
-        return _fresh(x, plan)
+            return _Repeat.apply(x, plan, is_moved)
+        return _new(x, plan, is_moved)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library adds 16-bit floats up in wider ones."""
@@ -217,7 +220,8 @@ class Torch(Executor):
         if not x.is_meta:
             source, target = _memory(operator, x), _memory(operator, out)
             _out.check_memory(operator, source, target)
-            if _is_planned(x, plan) and _is_planned(out, plan) and _move(x, plan, out):
+            is_moved = _pays(x, plan) and _is_private(x) and _is_private(out)
+            if is_moved and _move(x, plan, out):
                 if not out.is_inference():
                     torch.autograd.graph.increment_version(out)
                 return
@@ -268,17 +272,22 @@ def _is_plain(x: Any) -> bool:
     return type(x) in PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized)
 
 
-def _is_planned(x: Any, plan: Plan) -> bool:
-    """Whether a tensor's bytes are many, and may be moved behind PyTorch's back.
+def _pays(x: Any, plan: Plan) -> bool:
+    """Whether a plan may move a tensor's bytes in less time than PyTorch does."""
+    kind = _KINDS.get(x.device.type)
+    if kind is None or plan.nbytes < kind.LEAST:
+        return False
+    return kind is not host or _is_short(x, plan)
+
+
+def _is_private(x: Any) -> bool:
+    """Whether a tensor's bytes may be moved behind PyTorch's back.
 
     Not inside of a transform of torch.func, forward gradients, or a mode that intercepts
     operations: those have to see one.
     """
-    kind = _KINDS.get(x.device.type)
     return (
-        kind is not None
-        and plan.nbytes >= (_PAGES if kind is host and not _is_short(x, plan) else kind.LEAST)
-        and _is_plain(x)
+        _is_plain(x)
         and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these five)
         and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
@@ -304,22 +313,19 @@ def _is_short(x: Any, plan: Plan) -> bool:
     return x.itemsize == 1 and few and plan.nbytes >= _BYTES and x.is_contiguous()
 
 
-def _fresh(x: Any, plan: Plan) -> Any:
+def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
     result = torch.empty(plan.shape, dtype=x.dtype, device=x.device)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
-    if not _move(x, plan, result):
+    if not (is_moved and _move(x, plan, result)):
         result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
 
 
 def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
-    is_host = _KINDS[x.device.type] is host
-    if is_host and not _is_short(x, plan):
-        return False
     source, target = _memory("", x), _memory("", out)
-    if is_host:
+    if _KINDS[x.device.type] is host:
         host.repeat(plan, x, source, out, target, torch.get_num_threads())
         return True
     offsets = (array.storage_offset() * array.itemsize for array in (x, out))
@@ -345,13 +351,13 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
     """A repetition that PyTorch does not see, with the sum over the repeats as its gradient."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, plan: Plan) -> Any:
+    def forward(ctx: Any, x: Any, plan: Plan, is_moved: bool) -> Any:
         ctx.plan, ctx.shape = plan, x.shape
-        return _fresh(x.detach(), plan)
+        return _new(x.detach(), plan, is_moved)
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return executor.sum("tile", gradient, ctx.plan, ctx.shape), None
+        return executor.sum("tile", gradient, ctx.plan, ctx.shape), None, None
 
 
 def _memory(operator: str, x: Any) -> Memory:
