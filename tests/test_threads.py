@@ -171,7 +171,8 @@ def test_fewer_threads_than_were_asked_for_are_enough(monkeypatch, most):
     assert sorted(work.done) == list(range(12))
 
 
-def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(monkeypatch):
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, TimeoutError])
+def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(monkeypatch, raised):
     """Python handles signals where a function begins, and where a call returns."""
     steps = 0
 
@@ -185,7 +186,7 @@ def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(m
         if event != "c_call" and code.co_filename == _threads.__file__ and is_main():
             steps -= 1
             if steps == 0:
-                raise KeyboardInterrupt
+                raise raised
 
     for first in range(1, 1000):
         monkeypatch.setattr(_threads, "_pool", _threads._Pool())
@@ -193,7 +194,7 @@ def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(m
         sys.setprofile(interrupt)
         try:
             _threads.share(work, range(4), 3)
-        except KeyboardInterrupt:
+        except raised:
             was_interrupted = True
         finally:
             sys.setprofile(None)

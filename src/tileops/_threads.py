@@ -80,7 +80,7 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     finally:
         try:
             shared.close()
-        except KeyboardInterrupt:  # it may have come before the first line
+        except BaseException:  # an interrupt may have come before the first line
             shared.close()
             raise
     if shared.error is not None:
@@ -122,7 +122,10 @@ class _Shared(Generic[T]):
             self._ended.put(None)
 
     def close(self) -> None:
-        """Leave what is pending, and wait for whoever still works, through interrupts, too."""
+        """Leave what is pending, and wait for whoever still works.
+
+        That is so through interrupts, too: whatever a signal's handler raises is raised at the end.
+        """
         interrupt = None
         is_over = False
         while not is_over:
@@ -134,7 +137,7 @@ class _Shared(Generic[T]):
                 while self._done < self._begun:
                     self._ended.get()
                 is_over = True
-            except KeyboardInterrupt as error:
+            except BaseException as error:  # noqa: BLE001
                 interrupt = error
         if interrupt is not None:
             raise interrupt
