@@ -593,8 +593,8 @@ def _(xp, _tile):
             tileops.directml.tile(flat, (1,), feature_level=level)
     for level in ("4.1", "5.0", "5.1", "5.2", "6.0", "6.1", "6.2", "6.3", "6.4"):
         tileops.directml.tile(flat, (1,), feature_level=level)
-    for level in ("0.9", "6.5", "7.0", "4", "", "latest", None):
-        with refused(tileops.UnsupportedError, r"levels are of type str, from '1\.0' to '6\.4'"):
+    for level in ("0.9", "1.1", "2.9", "6.5", "7.0", "4", "", "latest", None):
+        with refused(tileops.UnsupportedError, r"pass one of these as str: 1\.0, 2\.0, .* 6\.4$"):
             tileops.directml.tile(flat, (1,), feature_level=level)
 
 

@@ -1,8 +1,10 @@
 """The command line, as a user runs it."""
 
 import importlib.metadata
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,34 @@ def test_the_first_command_of_the_readme(tmp_path):
     assert "wall.png: (384, 576, 3) uint8" in done.stdout.replace("\n", "")
     with Image.open(TEXTURE) as one, Image.open(tmp_path / "wall.png") as wall:
         assert np.array_equal(np.asarray(wall), reference.tiled(np.asarray(one), (4, 6, 1)))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no such signal")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_what_is_interrupted_leaves_nothing_behind(tmp_path, name):
+    """Neither a half result nor the file that it is written to before."""
+    np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
+    words = ("tile", "x.npy", "y.npy", "--repeats", "60", "60")
+    with subprocess.Popen(
+        [sys.executable, "-m", "tileops", *words], cwd=tmp_path, stderr=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None and not list(tmp_path.glob(".tileops-*")):
+            time.sleep(1e-3)
+        process.send_signal(getattr(signal, name))
+    assert process.returncode != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_an_error_is_one_though_nobody_reads_it(tmp_path):
+    script = '"$0" -m tileops tile x.npy y.npy --repeats 2 2>&-'
+    done = subprocess.run(["/bin/sh", "-c", script, sys.executable], cwd=tmp_path, check=False)
+    assert done.returncode == 2
+
+
+@pytest.mark.usefixtures("array")
+def test_more_axes_than_numpy_has_are_refused(tmp_path):
+    done = run("tile", "x.npy", "y.npy", "--repeats", *[1] * 68, cwd=tmp_path)
+    refused(done, "tile: the result needs 68 axes", "64 at most")
 
 
 def test_arrays_keep_their_bits_and_byte_order(tmp_path, array):

@@ -87,6 +87,55 @@ def test_other_things_are_no_counts(x, counts):
         tileops.expand_shape(counts, 1)
 
 
+class Hostile:
+    """What is asked of it fails; and its module is none that can be looked up."""
+
+    __module__ = None
+
+    def __index__(self):
+        raise KeyError("index")
+
+    def __repr__(self):
+        raise KeyError("repr")
+
+
+class Elsewhere:
+    """It says that it is of a library which is not here."""
+
+    __module__ = "cupy.somewhere"
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "thing, shown",
+    [
+        (Hostile(), "Hostile"),
+        (Elsewhere(), "Elsewhere <.*>"),
+        ([10**5000], r"list"),
+        ({10**5000}, "set"),
+        ("2" * 1000, r"str '2{199}\.\.\."),
+    ],
+    ids=["hostile", "elsewhere", "nested", "set", "text"],
+)
+def test_what_is_no_count_is_shown_shortly_whatever_it_is(thing, shown):
+    x = np.ones(3, np.float32)
+    with pytest.raises(tileops.RepeatsTypeError, match=rf"^tile: repeats\[0\] is {shown}; counts"):
+        tileops.tile(x, [thing])
+    with pytest.raises(tileops.RepeatsTypeError, match=rf"^Tile-1: tiles is {shown}; it must be"):
+        tileops.onnx.tile_1(x, thing if thing != [10**5000] else [[10**5000]], 0)
+    with pytest.raises(tileops.DTypeError, match=rf"copy is {shown}; it must be True"):
+        tileops.tile(x, 2, copy=thing)
+
+
+@pytest.mark.library("numpy")
+def test_more_counts_than_axes_can_be_are_not_read():
+    for many in (range(10**12), np.broadcast_to(np.int8(1), 2**30)):
+        with pytest.raises(tileops.RepeatsError, match=r"has \d{10,} counts; no array has so many"):
+            tileops.tile(np.ones(3), many)
+        with pytest.raises(tileops.ShapeError, match=r"has \d{10,} sizes; no array has so many"):
+            tileops.expand_shape(3, many)
+
+
 def test_bools_and_floats_of_the_library_are_no_counts(xp, x):
     for dtype, itemsize in (("bool", 1), ("float32", 4), ("float64", 8)):
         wrong = xp.plain(np.zeros(2, f"V{itemsize}"), dtype)

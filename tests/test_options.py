@@ -80,10 +80,23 @@ def test_max_bytes_does_not_count_a_view(xp, x):
             tileops.expand(x, (2**40, 1, 1), max_bytes=0)
 
 
-@pytest.mark.parametrize("limit", [1.5, True, "1", [3]])
+class BadIndex:
+    __module__ = None
+
+    def __index__(self):
+        raise KeyError("bad")
+
+
+@pytest.mark.parametrize(
+    "limit", [1.5, True, np.True_, "1", [3], np.array(3), np.array([3, 4]), BadIndex()]
+)
 def test_max_bytes_is_an_integer(x, limit):
-    with pytest.raises(TypeError, match=r"max_bytes is .*must be an int"):
-        tileops.tile(x, 1, max_bytes=limit)
+    for call in (
+        lambda: tileops.tile(x, 1, max_bytes=limit),
+        lambda: tileops.expand(x, 1, max_bytes=limit),
+    ):
+        with pytest.raises(tileops.DTypeError, match=r"max_bytes is .*must be an int"):
+            call()
 
 
 def test_max_bytes_may_be_any_integer(x):
@@ -91,8 +104,11 @@ def test_max_bytes_may_be_any_integer(x):
         def __index__(self):
             return 47
 
-    with pytest.raises(tileops.OutputTooLargeError, match="takes 48 bytes, more than max_bytes=47"):
-        tileops.tile(x, (1, 6), max_bytes=Index())
+    for most in (Index(), np.int8(47)):
+        with pytest.raises(
+            tileops.OutputTooLargeError, match="takes 48 bytes, more than max_bytes=47"
+        ):
+            tileops.tile(x, (1, 6), max_bytes=most)
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,8 @@ def test_layouts_without_strides_are_refused(torch):
         nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
         with pytest.raises(TypeError, match="nested tensor"):
             tileops.tile(nested, 2)
+        with pytest.raises(TypeError, match="dense tensors"):
+            tileops.tile(torch.ones(3), 2, out=nested)
 
 
 def test_out_records_no_gradient(torch):

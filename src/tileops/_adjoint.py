@@ -9,6 +9,7 @@ from tileops._rules import (
     Operator,
     check_counts,
     shape_argument,
+    show,
 )
 from tileops.errors import DTypeError, ShapeError
 from tileops.execute import executor_of
@@ -122,8 +123,9 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     plan = executor.plan(operator, shape, read, executor.itemsize(g))
     if plan.shape != found:
         raise ShapeError(
-            f"{name}: g has shape {found}, and what shape={shape} and "
-            f"{operator.argument.name}={read} make has {plan.shape}; they must be equal"
+            f"{name}: g has shape {found}, and what shape={show(shape)} and "
+            f"{operator.argument.name}={show(read)} make has {show(plan.shape)}; they must be "
+            f"equal"
         )
     executor.check_rank(name, len(plan.spread))
     return executor.sum(name, g, plan, shape)

@@ -1,14 +1,18 @@
 """Reading of counts: what people pass as repeats or shape becomes a tuple of ints."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, check_element, show
+from tileops._rules import Argument, check_element, describe, is_less, show
 from tileops.execute.array_api import Executor
 
 _INT = frozenset({int})
+
+_MOST = 2**20
+"""The most counts that are read: no array has so many axes."""
 
 
 def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:
@@ -25,6 +29,7 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     if _is_array(value):
         return _read_array(argument, "", value, of)
     if is_sequence(value):
+        _check_number(argument, "", len(value))
         return read_counts(argument, tuple(value), of)
     count = _read_one(argument, "", value, of)
     if argument.is_vector:
@@ -52,21 +57,28 @@ def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
         value = value[0]
     if _is_array(value):
         value = _read_element(argument, value, dtypes)
-    if type(value) is int or execute.is_symbolic(value):
-        return value  # type: ignore[no-any-return]
-    if not isinstance(value, bool | float) and hasattr(type(value), "__index__"):
-        return index(value)
+    if type(value) is int:
+        return value
     if type(value) is not float:
-        raise argument.type_error(
-            f"{argument.operator}: {argument.name} is {type(value).__name__} {value!r}; it must be "
-            f"one whole number; pass an int, or one element of {' or '.join(dtypes)}"
-        )
+        return _read_index(argument, value, dtypes)
     if not value.is_integer():
         raise argument.error(
             f"{argument.operator}: {argument.name} is {value}; it must be a whole number, though "
             f"its type may be float; pass one"
         )
     return int(value)
+
+
+def _read_index(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
+    if execute.is_symbolic(value):
+        return value  # type: ignore[no-any-return]
+    with suppress(Exception):  # it is anybody's code
+        if not isinstance(value, bool | float):
+            return index(value)
+    raise argument.type_error(
+        f"{argument.operator}: {argument.name} is {describe(value)}; it must be one whole number; "
+        f"pass an int, or one element of {' or '.join(dtypes)}"
+    )
 
 
 def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
@@ -108,8 +120,8 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
         try:
             return index(count)
         except Exception as error:
-            raise _not_an_integer(argument, where, f"{type(count).__name__} {count!r}") from error
-    raise _not_an_integer(argument, where, f"{type(count).__name__} {count!r}")
+            raise _not_an_integer(argument, where, describe(count)) from error
+    raise _not_an_integer(argument, where, describe(count))
 
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
@@ -123,12 +135,21 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         )
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
+    _check_number(argument, where, array.shape[0] if rank else 1)
     values = _values(argument, where, executor, array)
     if _INT.issuperset(map(type, values)):
         return tuple(values)
     if rank == 0:
         return (_read_one(argument, where, values[0], of),)
     return tuple(_read_one(argument, f"{where}[{i}]", v, of) for i, v in enumerate(values))
+
+
+def _check_number(argument: Argument, where: str, number: int) -> None:
+    if is_less(_MOST, number):
+        raise argument.error(
+            f"{argument.operator}: {argument.name}{where} has {number} {argument.noun}s; no array "
+            f"has so many axes; pass one for each axis"
+        )
 
 
 def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from operator import index
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tileops.errors import (
     DTypeError,
@@ -25,6 +25,8 @@ LIMIT = 2**63 - 1
 
 _SHOWN = 64
 """The most counts that an error lists."""
+_WIDEST = 200
+"""The most characters that it spends on another value."""
 
 
 class Argument(NamedTuple):
@@ -104,6 +106,16 @@ def show(counts: int | tuple[int, ...]) -> str:
     if known(counts) and abs(counts) > LIMIT**2:
         return f"{'-' * (counts < 0)}2**{counts.bit_length() - 1} or more"
     return str(counts)
+
+
+def describe(value: Any) -> str:
+    """Write what was given in place of something else: its type, and what fits of its value."""
+    name = type(value).__name__
+    try:
+        text = show(value) if type(value) is int else " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 (it is anybody's code, or an int of thousands of digits)
+        return name
+    return f"{name} {text if len(text) <= _WIDEST else text[:_WIDEST] + '...'}"
 
 
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
@@ -229,13 +241,15 @@ def no_broadcast(
     argument: Argument, axis: int, size: int, wanted: int, given: tuple[int, ...]
 ) -> Exception:
     """Describe two sizes that Expand cannot bring together."""
-    remedy = "use tile to repeat the axis"
-    if known(size) and known(wanted) and wanted < size:
-        remedy = "slice the input to drop elements"
+    remedy = ""
+    if is_less(wanted, size):
+        remedy = ", or slice the input to drop elements"
+    elif is_less(0, size) and known(wanted) and wanted % size == 0:
+        remedy = ", or use tile to repeat the axis"
     return argument.error(
-        f"{argument.operator}: axis {axis}: the input has size {size} and {argument.name} asks "
-        f"for {show(wanted)} ({argument.name}={show(given)}); two sizes must be equal or one of "
-        f"them 1; pass 1 or {size}, or {remedy}"
+        f"{argument.operator}: axis {axis}: the input has size {show(size)} and {argument.name} "
+        f"asks for {show(wanted)} ({argument.name}={show(given)}); two sizes must be equal or one "
+        f"of them 1; pass 1 or {show(size)}{remedy}"
     )
 
 
@@ -306,14 +320,14 @@ def check_limit(
     if not all(known(size) for size in shape):
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {shape} is not known while tracing, so "
-            f"max_bytes={max_bytes} cannot be kept; omit max_bytes here"
+            f"max_bytes={show(max_bytes)} cannot be kept; omit max_bytes here"
         )
     most = index(max_bytes)
     nbytes = 0 if 0 in shape else _extent(shape) * itemsize
     if nbytes > most:
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {shape} takes {nbytes} bytes, more than "
-            f"max_bytes={most}; use smaller {argument.name} or raise max_bytes"
+            f"max_bytes={show(most)}; use smaller {argument.name} or raise max_bytes"
         )
 
 

@@ -1,10 +1,12 @@
 """The one road of every operator: rules, then plan, then execution."""
 
+from numbers import Integral
+from operator import index
 from typing import Any
 
 from tileops._counts import read_counts
 from tileops._plan import Plan
-from tileops._rules import Operator, check_dtype, check_limit, known
+from tileops._rules import Operator, check_dtype, check_limit, describe, known
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import executor_of
 
@@ -46,12 +48,13 @@ def check_options(operator: str, copy: Any = True, out: Any = None, max_bytes: A
     """Refuse options that are not of their type, or that exclude each other."""
     if copy is not None and not isinstance(copy, bool):
         raise DTypeError(
-            f"{operator}: copy is {copy!r}; it must be True (own memory), False (a view or an "
-            f"error) or None (a view where one exists)"
+            f"{operator}: copy is {describe(copy)}; it must be True (own memory), False (a view "
+            f"or an error) or None (a view where one exists)"
         )
     if max_bytes is not None and not _is_integer(max_bytes):
         raise DTypeError(
-            f"{operator}: max_bytes is {max_bytes!r}; it must be an int, or None for no limit"
+            f"{operator}: max_bytes is {describe(max_bytes)}; it must be an int, or None for no "
+            f"limit"
         )
     if copy is False and out is not None:
         raise OutputError(
@@ -61,7 +64,13 @@ def check_options(operator: str, copy: Any = True, out: Any = None, max_bytes: A
 
 
 def _is_integer(value: Any) -> bool:
-    return hasattr(type(value), "__index__") and not isinstance(value, bool)
+    if isinstance(value, bool) or (hasattr(value, "dtype") and not isinstance(value, Integral)):
+        return False  # an array is none, though one of one element gives its index
+    try:
+        index(value)
+    except Exception:  # noqa: BLE001 (it is anybody's code)
+        return False
+    return True
 
 
 def _no_view(operator: str, library: str, plan: Plan) -> str:

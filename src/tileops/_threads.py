@@ -63,7 +63,7 @@ def available(most: int | None = None) -> int:
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     given = os.environ.get(VARIABLE, "")
     if given and not (given.isdecimal() and len(given) < 10 and int(given)):  # noqa: PLR2004
-        warn(f"{VARIABLE} is {given!r}; it must be a whole number from 1 on", stacklevel=2)
+        warn(f"{VARIABLE} is {given!r}; it is ignored; set a whole number from 1 on", stacklevel=2)
         given = ""
     return min(found or 1, _MOST, int(given or _MOST), most or _MOST)
 

@@ -40,8 +40,10 @@ def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
     try:
         return [int(token.value) for token in tokens]
     except ValueError:
-        words = " ".join(token.value for token in tokens)
-        raise CommandError(f"{tokens[0].keyword} {words}: takes whole numbers only") from None
+        words = " ".join(token.value for token in tokens)[:80]
+        raise CommandError(
+            f"{tokens[0].keyword} {words}: takes whole numbers only, of 4300 digits at most"
+        ) from None
 
 
 def _whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -142,6 +144,7 @@ def _apply(
     x = _files.read(src)
     shape = result_shape(operator, x.shape, tuple(counts))
     check_limit(argument, shape, x.itemsize, max_bytes)
+    execute.library("numpy").check_rank(argument.operator, len(shape))
 
     executor, there = _carry(library, x, device)
 
@@ -202,7 +205,8 @@ def _usage(error: CycloptsError) -> str:
 
 def main() -> None:
     """Run the command line: an error is one line on stderr and exit code 2."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         app(exit_on_error=False, print_error=False, result_action="return_value")
     except (
@@ -214,5 +218,6 @@ def main() -> None:
         tileops.TileOpsError,
     ) as error:
         usage = _usage(error) if isinstance(error, CycloptsError) else ""
-        sys.stderr.write(f"tileops: {_one_line(error)}{usage}\n")
+        if sys.stderr is not None:  # it was closed
+            sys.stderr.write(f"tileops: {_one_line(error)}{usage}\n")
         sys.exit(2)

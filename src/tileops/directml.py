@@ -1,10 +1,8 @@
 """DirectML Tile: the rules of DML_TILE_OPERATOR_DESC at each feature level."""
 
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from tileops._rules import (
     Operator,
     check_counts,
     check_dtype,
+    describe,
     known,
     result_shape,
     show,
@@ -43,15 +42,19 @@ _DTYPES_2_1 = {
 }
 _DTYPES_4_1 = {**_DTYPES_2_1, "int64": "INT64", "uint64": "UINT64"}
 
-_LEVELS = {
-    (1, 0): (range(4, 5), _DTYPES_1_0),
-    (2, 1): (range(4, 5), _DTYPES_2_1),
-    (3, 1): (range(1, 9), _DTYPES_2_1),
-    (4, 1): (range(1, 9), _DTYPES_4_1),
+_CHANGES = {
+    "1.0": (range(4, 5), _DTYPES_1_0),
+    "2.1": (range(4, 5), _DTYPES_2_1),
+    "3.1": (range(1, 9), _DTYPES_2_1),
+    "4.1": (range(1, 9), _DTYPES_4_1),
 }
 """The feature levels that changed the operator: dimension counts and data types since then."""
 
-_LATEST = (6, 4)
+_LEVELS = (
+    *("1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1"),
+    *("5.0", "5.1", "5.2", "6.0", "6.1", "6.2", "6.3", "6.4"),
+)
+"""The feature levels that there are: DML_FEATURE_LEVEL in DirectML.h."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +172,7 @@ class TileOperatorDesc:
         for tensor in (self.input_tensor, self.output_tensor):
             if not isinstance(tensor, TensorDesc):
                 raise DTypeError(
-                    f"{operator.name}: a tensor is {type(tensor).__name__} {tensor!r}; pass a "
-                    f"TensorDesc"
+                    f"{operator.name}: a tensor is {describe(tensor)}; pass a TensorDesc"
                 )
         dtype = _dtype(self.input_tensor)
         check_dtype(operator, dtype)
@@ -264,10 +266,9 @@ def _operator(feature_level: Any) -> Operator:
     """Give the rules of a feature level, or refuse what is none."""
     found = _OPERATORS.get(feature_level) if isinstance(feature_level, str) else None
     if found is None:
-        kind = "" if isinstance(feature_level, str) else f"the {type(feature_level).__name__} "
         raise UnsupportedError(
-            f"DirectML Tile: feature_level is {kind}{reprlib.repr(feature_level)}; feature levels "
-            f"are of type str, from '1.0' to '{_LATEST[0]}.{_LATEST[1]}'"
+            f"DirectML Tile: feature_level is {describe(feature_level)}; pass one of these as str: "
+            f"{', '.join(_LEVELS)}"
         )
     return found
 
@@ -293,11 +294,11 @@ def _align(
     return sizes, repeats
 
 
-def _at(level: tuple[int, int]) -> Operator:
+def _at(level: str) -> Operator:
     """Make the rules of the last feature level that changed the operator."""
-    counts, dtypes = _LEVELS[max(since for since in _LEVELS if since <= level)]
+    counts, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
     argument = TILE.argument._replace(
-        operator=f"DirectML Tile at feature level {level[0]}.{level[1]}",
+        operator=f"DirectML Tile at feature level {level}",
         remedy="1 keeps a dimension as it is",
         least=1,
         greatest=_UINT_MAX,
@@ -306,11 +307,7 @@ def _at(level: tuple[int, int]) -> Operator:
     return Operator(argument, partial(_align, counts), dtypes)
 
 
-_OPERATORS = {
-    f"{level[0]}.{level[1]}": _at(level)
-    for level in product(range(10), range(10))
-    if min(_LEVELS) <= level <= _LATEST
-}
+_OPERATORS = {level: _at(level) for level in _LEVELS}
 
 
 def _tuple(value: Any) -> Any:

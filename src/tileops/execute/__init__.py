@@ -89,8 +89,8 @@ def find(x: Any) -> Executor | None:
 
 def is_symbolic(count: Any) -> bool:
     """Whether a count is a symbolic integer of a library in use."""
-    name = type(count).__module__.partition(".")[0]
-    return name in LIBRARIES and library(name).is_symbolic(count)
+    name = str(type(count).__module__).partition(".")[0]
+    return name in LIBRARIES and name in sys.modules and library(name).is_symbolic(count)
 
 
 # Not in the first call: one that another thread makes while the process forks would leave the

@@ -202,7 +202,7 @@ class Torch(Executor):
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
         _out.check_class(operator, torch.Tensor, out)
-        if out.layout is not torch.strided or out.is_quantized or x.is_quantized:
+        if out.is_nested or out.layout is not strided or out.is_quantized or x.is_quantized:
             raise DTypeError(
                 f"{operator}: out= works between dense tensors that are not quantised; omit out="
             )
