@@ -2,6 +2,7 @@
 
 from collections import UserList
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -40,6 +41,17 @@ def test_integers_of_every_kind_are_counts(x, two):
     assert tileops.tile_shape(two, 3) == (6,)
     assert tileops.expand_shape((2, 1), two) == (2, 2)
     assert all(type(size) is int for size in tileops.tile_shape((2, 3), two))
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4"])
+def test_narrow_integers_are_counts(name):
+    one = np.ones(2, getattr(ml_dtypes, name))
+    for counts in (one, one[0], [one[0], 1]):
+        assert tileops.tile(np.ones((2, 3)), counts).shape == (2, 3)
+    assert tileops.openvino.tile(np.ones(3), one).shape == (1, 3)
+    with pytest.raises(tileops.RepeatsTypeError, match=name):
+        tileops.onnx.tile(np.ones((2, 3)), one)
 
 
 def test_integer_arrays_of_the_library_are_counts(xp, x):

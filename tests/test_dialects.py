@@ -205,7 +205,9 @@ def test_a_desc_is_checked_without_an_array():
         TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
     with pytest.raises(tileops.ShapeError, match=r"input sizes has shape \(\); it must be"):
         checked(sizes=np.array(2))
-    with pytest.raises(tileops.ShapeError, match="input sizes is 2, a single count"):
+    with pytest.raises(
+        tileops.ShapeError, match="input sizes is 2, a single size; it must be one-dim"
+    ):
         checked(sizes=2)
     same = TensorDesc("INT8", [1, 2]), TensorDesc("INT8", np.array([1, 2]))
     assert same[0] == same[1] == TensorDesc("INT8", (1, 2))

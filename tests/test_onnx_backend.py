@@ -371,7 +371,7 @@ def test_an_unknown_option_is_no_option(backend):
         backend.prepare(parse_model(CHAIN), max_byte=1)
     with pytest.raises(TypeError, match="max_bytes"):
         backend.prepare(parse_model(CHAIN)).run([], max_bytes=1)
-    with pytest.raises(tileops.DTypeError, match="max_bytes is '1'; it must be an int"):
+    with pytest.raises(tileops.DTypeError, match="max_bytes is str '1'; it must be an int"):
         backend.prepare(parse_model(CHAIN), max_bytes="1")
 
 

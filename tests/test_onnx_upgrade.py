@@ -286,6 +286,18 @@ def test_branches_may_give_one_name_to_different_constants():
         assert np.array_equal(y, np.tile(X, (repeats, 1)))
 
 
+def test_what_is_dropped_is_declared_no_more():
+    """ONNX's shape inference declares the constants that were counts."""
+    model = onnx.shape_inference.infer_shapes(constant())
+    counts = {
+        name for node in model.graph.node if node.op_type == "Tile" for name in node.input[1:]
+    }
+    assert counts <= {value.name for value in model.graph.value_info}
+    graph = upgrade(model).graph
+    made = {name for node in graph.node for name in node.output}
+    assert {value.name for value in graph.value_info} <= made
+
+
 def test_unused_initializers_go_where_they_are_no_inputs():
     model = parse_model(
         '<ir_version: 4, opset_import: ["": 5]> g (float[2] x) => (float[n] y) '

@@ -448,6 +448,16 @@ except tileops.OutputError as error:
     assert not out.full_tensor().any()
 else:
     raise AssertionError("written")
+g = torch.arange(24.0).reshape(4, 6)
+for placement, refused in ((Replicate(), False), (Shard(0), False), (Shard(1), True)):
+    there = distribute_tensor(g, mesh, [placement])
+    try:
+        total = tileops.tile_adjoint(there, (4, 2), (1, 3))
+    except tileops.ShapeError as error:
+        assert refused and "replicate" in str(error), error
+    else:
+        assert not refused
+        assert torch.equal(total.full_tensor(), g.reshape(4, 3, 2).sum(1))
 dist.destroy_process_group()
 print("done", flush=True)
 os._exit(0)  # the end of the interpreter meets threads of PyTorch's, and aborts now and then

@@ -34,9 +34,8 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     count = _read_one(argument, "", value, of)
     if argument.is_vector:
         raise argument.error(
-            f"{argument.operator}: {argument.name} is {show(count)}, a single count; "
-            f"{argument.operator} takes a one-dimensional {argument.name}; pass a sequence, such "
-            f"as ({show(count)},)"
+            f"{argument.operator}: {argument.name} is {show(count)}, a single {argument.noun}; it "
+            f"must be one-dimensional; pass a sequence, such as ({show(count)},)"
         )
     return (count,)
 
@@ -175,8 +174,8 @@ def _values(argument: Argument, where: str, executor: Executor, array: Any) -> l
         return executor.numbers(array)
     except Exception as error:
         raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} is traced or lazy, so its values are "
-            f"not known now; {argument.name} must be static: {executor.how_to_be_static}"
+            f"{argument.operator}: {argument.name}{where} is traced, lazy or without data, so its "
+            f"values are not known now; {argument.name} must be static: {executor.how_to_be_static}"
         ) from error
 
 

@@ -91,7 +91,8 @@ class Dask(Executor):
         """Wrap a NumPy array in a lazy one."""
         if device not in (None, "cpu"):
             raise ValueError(f"Dask arrays of NumPy have no device {device!r}, only 'cpu'")
-        return da.from_array(array)
+        # What objects take is not known, and so the library cuts them into no chunks by itself.
+        return da.from_array(array, chunks=-1 if array.dtype.hasobject else "auto")
 
     def to_numpy(self, x: Any) -> Any:
         """Compute."""

@@ -16,6 +16,9 @@ _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
 
 
+_NARROW_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (1, 2, 4))
+
+
 class NumPy(Executor):
     """Copies through a broadcast view, one pass over the result."""
 
@@ -108,8 +111,8 @@ class NumPy(Executor):
         return total.astype(g.dtype, order="C").reshape(shape)
 
     def is_integer(self, array: Any) -> bool:
-        """Whether an array holds NumPy's own integers."""
-        return array.dtype.kind in "iu"
+        """Whether an array holds integers: NumPy's own, or narrower ones of ml_dtypes."""
+        return array.dtype.kind in "iu" or array.dtype.name in _NARROW_INTEGERS
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Give the array itself."""

@@ -197,7 +197,14 @@ class Torch(Executor):
         if wide is not None:
             return self.sum(operator, g.to(wide), plan, shape).to(g.dtype)
         dtype = None if g.dtype.is_floating_point or g.dtype.is_complex else g.dtype
-        return g.reshape(plan.spread).sum(plan.repeated, dtype=dtype).reshape(shape)
+        try:
+            spread = g.reshape(plan.spread)
+        except RuntimeError as error:
+            raise ShapeError(
+                f"{operator}: g is a {type(g).__name__}, whose axes PyTorch cannot split "
+                f"({error}); replicate a DTensor first, with g.redistribute()"
+            ) from error
+        return spread.sum(plan.repeated, dtype=dtype).reshape(shape)
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
@@ -268,8 +275,12 @@ def _repeat(x: Any, plan: Plan) -> Any:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether a tensor is of no subclass, and holds its values as they are."""
-    return type(x) in PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized)
+    """Whether a tensor is of no subclass, holds its values as they are, and nobody traces it.
+
+    A trace would keep the sizes that a copy in several steps names.
+    """
+    changes = x.is_conj() or x.is_neg() or x.is_quantized
+    return type(x) in PLAIN and not changes and not is_tracing()
 
 
 def _pays(x: Any, plan: Plan) -> bool:
@@ -293,7 +304,6 @@ def _is_private(x: Any) -> bool:
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001
         and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001
-        and not is_tracing()
         and _address(x) != 0
     )
 
@@ -365,9 +375,9 @@ def _memory(operator: str, x: Any) -> Memory:
     address = _address(x)
     if address == 0 and x.numel():
         raise OutputError(
-            f"{operator}: the input or out is a {type(x).__name__} without memory of its own "
-            f"(traced, fake, or inside torch.func), so that an overlap with out cannot be ruled "
-            f"out; omit out="
+            f"{operator}: the input or out is a {type(x).__name__} without an address (traced, "
+            f"fake, distributed, or inside torch.func), so that an overlap with out cannot be "
+            f"ruled out; omit out="
         )
     return Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size)
 

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import helper
 
 from tileops import execute
+from tileops._rules import describe
 from tileops.errors import (
     DTypeError,
     OutputTooLargeError,
@@ -27,7 +28,7 @@ def executor_for(library: str) -> Executor:
     """Give the executor of a library, which this imports; UnsupportedError if there is none."""
     if not isinstance(library, str):
         raise UnsupportedError(
-            f"the library is {type(library).__name__} {library!r}; pass its name, such as 'numpy'"
+            f"the library is {describe(library)}; pass its name, such as 'numpy'"
         )
     try:
         executor = execute.library(library)
@@ -35,9 +36,9 @@ def executor_for(library: str) -> Executor:
             _check_makes_arrays(executor)
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         raise UnsupportedError(
-            f"the library {library!r} is not here ({error}); install it, or pass another of "
-            f"{', '.join(map(repr, execute.LIBRARIES))}, or the name of a library of the Array "
-            f"API standard, such as 'array_api_strict'"
+            f"the library {library!r} is not installed, or none of the Array API standard "
+            f"({error}); pass one of {', '.join(map(repr, execute.LIBRARIES))}, or the name of "
+            f"another that is, such as 'array_api_strict'"
         ) from error
     return executor
 

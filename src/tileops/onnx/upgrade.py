@@ -67,6 +67,8 @@ def upgrade(model: Any) -> Any:
         If the version converter cannot convert another node, as Pad-1; the text is its
         own. If a function has a Tile-1, or the model has functions beside one; if it has
         data that are sparse or lie outside of it.
+    onnx.checker.ValidationError
+        If the model is malformed.
 
     See Also
     --------
@@ -341,6 +343,9 @@ def _drop_unused(model: Any, names: set[str]) -> None:
             del graph.node[:], graph.initializer[:]
             graph.node.extend(nodes)
             graph.initializer.extend(tensors)
+            for i in reversed(range(len(graph.value_info))):
+                if graph.value_info[i].name in unused:
+                    del graph.value_info[i]
 
 
 class _Nodes:
