@@ -47,6 +47,9 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
         If `shape` is no shape, or `g` has another shape than the result of `tile`.
     DTypeError
         If `g` is no array, or none of numbers.
+    OutputTooLargeError
+        If the sizes that `g` would have, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
 
     See Also
     --------
@@ -90,6 +93,9 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
         If `shape` is no shape, or does not expand to that of `g`.
     DTypeError
         If `g` is no array, or none of numbers.
+    OutputTooLargeError
+        If the sizes that `g` would have, zeros left out, multiply to more than 2**63-1
+        elements or bytes.
 
     See Also
     --------

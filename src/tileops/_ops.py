@@ -58,13 +58,16 @@ def tile(
         another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
         is of another type.
     ShapeError
-        If `out` has another shape, or `x` has a size that is not known.
+        If `out` has another shape, if `x` has a size that is not known, or if the result
+        has more axes than the library's arrays can have (64 in NumPy).
     OutputError
-        If ``copy=False`` and no view exists; if `out` overlaps `x`, is read-only
-        or is on another device.
+        If ``copy=False`` and no view exists, or `out` is given. If `out` overlaps `x`, has
+        elements that share memory, is read-only, or is on another device; in PyTorch also
+        if a gradient would have to be recorded, or if a tensor has no memory of its own.
     OutputTooLargeError
-        If the result exceeds `max_bytes`, or if its sizes, zeros left out, multiply
-        to more than 2**63-1 elements or bytes.
+        If the result exceeds `max_bytes`, or its size is not known while tracing and
+        `max_bytes` is given. If its sizes, zeros left out, multiply to more than 2**63-1
+        elements or bytes; in Dask also if it has more than 2**20 chunks.
 
     See Also
     --------
@@ -138,19 +141,22 @@ def expand(
     ------
     ShapeError
         If two sizes differ and neither is 1, if a size is negative, if `shape` has
-        two axes or more, if `out` has another shape, or if `x` has a size that is
-        not known. A size that is no known integer (bool, float, traced) is also a
-        TypeError.
+        two axes or more, if `out` has another shape, if `x` has a size that is not
+        known, or if the result has more axes than the library's arrays can have (64 in
+        NumPy). A size that is no known integer (bool, float, traced) is also a TypeError.
     DTypeError
         If `x` is no array or one that the operator cannot expand, or `out` has
         another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
         is of another type.
     OutputError
-        If ``copy=False`` and the library has no views; if `out` overlaps `x`, is
-        read-only or is on another device.
+        If ``copy=False`` and the library has no views, or `out` is given. If `out`
+        overlaps `x`, has elements that share memory, is read-only, or is on another
+        device; in PyTorch also if a gradient would have to be recorded, or if a tensor
+        has no memory of its own.
     OutputTooLargeError
-        If the result is written and exceeds `max_bytes`, or if its sizes, zeros left
-        out, multiply to more than 2**63-1 elements or bytes.
+        If the result is written and exceeds `max_bytes`, or its size is not known while
+        tracing and `max_bytes` is given. If its sizes, zeros left out, multiply to more
+        than 2**63-1 elements or bytes; in Dask also if it has more than 2**20 chunks.
 
     See Also
     --------

@@ -37,6 +37,12 @@ def single_threaded() -> Iterator[None]:
     None
         Nothing; omit the ``as``.
 
+    Warns
+    -----
+    UserWarning
+        By a large copy, if the variable is set to what is no whole number from 1 on; it
+        is then ignored.
+
     See Also
     --------
     tile : Repeat an array.
