@@ -51,7 +51,7 @@ def compare(
 
     The median over rounds is what counts: whatever else the machine does then falls on all sides
     alike. A result is dropped before the next call is timed, and a side that makes a new result
-    allocates it inside of the timed call.
+    allocates it inside the timed call.
 
     Every pair of rounds has an order of its own, because a call depends on the one before it: after
     1 GB of small pages has been freed, the system may take several times as long to find huge ones.

@@ -1,4 +1,4 @@
-"""Inside of JAX programs: every transformation, and gradients by hand."""
+"""Inside JAX programs: every transformation, and gradients by hand."""
 
 import os
 import subprocess

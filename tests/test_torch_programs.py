@@ -1,4 +1,4 @@
-"""Inside of PyTorch programs: compiled, differentiated, exported."""
+"""Inside PyTorch programs: compiled, differentiated, exported."""
 
 import re
 import subprocess

@@ -24,7 +24,7 @@ _is_single: ContextVar[bool] = ContextVar("tileops_single_threaded", default=Fal
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """Copy in the calling thread alone, inside of a ``with`` block.
+    """Copy in the calling thread alone, inside a ``with`` block.
 
     Large copies in the memory of the CPU are otherwise shared by as many threads
     as the process has cores, 8 at most, and PyTorch's by no more than

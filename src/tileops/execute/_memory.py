@@ -71,7 +71,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 _USED_AGAIN = 32 * 2**20
-"""The bytes of memory up to which glibc, once it was freed, serves it again before new memory."""
+"""Up to so many bytes glibc reuses freed memory instead of asking the kernel for new."""
 
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 

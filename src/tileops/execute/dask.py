@@ -21,7 +21,7 @@ _MOST_CHUNKS = 2**20
 
 
 class Dask(Executor):
-    """Names chunks again, and repeats axes of one chunk inside of it."""
+    """Names chunks again, and repeats axes of one chunk inside it."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class Dask(Executor):
 
 
 def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
-    """Name the chunks of `x` again in the order of the result, then repeat inside of them.
+    """Name the chunks of `x` again in the order of the result, then repeat inside them.
 
     The library's own tile and broadcast_to go through concatenation and bare NumPy, where
     masks, foreign byte orders and the layout of records are lost.

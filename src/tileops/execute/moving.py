@@ -72,7 +72,7 @@ _INDICES = 8192
 
 
 def _is_repeated(target: Any, source: Any) -> bool:
-    """Whether elements that follow one another are repeated one by one, not often."""
+    """Whether each element of a contiguous row is repeated, `_INDICES` times at most."""
     is_row = source.ndim == 2 and source.strides == (source.itemsize, 0)  # noqa: PLR2004
     return bool(is_row and source.shape[1] <= _INDICES and target.flags.c_contiguous)
 

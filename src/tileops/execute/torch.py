@@ -294,7 +294,7 @@ def _pays(x: Any, plan: Plan) -> bool:
 def _is_private(x: Any) -> bool:
     """Whether a tensor's bytes may be moved behind PyTorch's back.
 
-    Not inside of a transform of torch.func, forward gradients, or a mode that intercepts
+    Not inside a transform of torch.func, forward gradients, or a mode that intercepts
     operations: those have to see one.
     """
     return (

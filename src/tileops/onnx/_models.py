@@ -32,7 +32,7 @@ def opset_of(model: Any) -> int:
 
 
 def graphs_in(graph: Any) -> Iterator[Any]:
-    """Go through a graph and the graphs inside of its nodes."""
+    """Go through a graph and the graphs inside its nodes."""
     yield graph
     for node in graph.node:
         for inner in inner_graphs(node):

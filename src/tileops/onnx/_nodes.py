@@ -64,9 +64,11 @@ def check_node(node: Any, opset: int) -> None:
             f"{min(VERSIONS[node.op_type])}; import a newer opset"
         )
     if "" in node.input or len(node.output) != 1:
-        raise UnsupportedError(f"{name_of(node)}: an input is left out, or it has not one output")
+        raise UnsupportedError(
+            f"{name_of(node)}: an input is missing, or it does not have exactly one output"
+        )
     if node.op_type == "Constant" and len(node.attribute) != 1:
-        raise UnsupportedError(f"{name_of(node)}: it has not one value")
+        raise UnsupportedError(f"{name_of(node)}: it does not have exactly one value")
 
 
 def run_node(

@@ -41,10 +41,10 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If `tiles` is negative, NaN or not whole, or has not one element. One that is
+        If `tiles` is negative, NaN or not whole, or not one element. One that is
         neither of T nor int64 (bool, int32, another float, traced) is also a TypeError.
     ShapeError
-        If `axis` is out of range, NaN or not whole, or has not one element. One that
+        If `axis` is out of range, NaN or not whole, or not one element. One that
         is neither of T nor int64 is also a TypeError.
     DTypeError
         If `input` is no array, or of another dtype.
@@ -93,7 +93,7 @@ def tile_6(input: Any, repeats: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If `repeats` has not one count for each axis, or is not one-dimensional, or a
+        If `repeats` does not have one count for each axis, is not one-dimensional, or a
         count is negative. Counts of another dtype than int64 (bool, int32, float,
         traced) are also a TypeError.
     DTypeError
@@ -141,7 +141,7 @@ def tile_13(input: Any, repeats: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If `repeats` has not one count for each axis, or is not one-dimensional, or a
+        If `repeats` does not have one count for each axis, is not one-dimensional, or a
         count is negative. Counts of another dtype than int64 (bool, int32, float,
         traced) are also a TypeError.
     DTypeError

@@ -135,7 +135,7 @@ class _LibraryBackend(Backend):
             _check_input(name, constants[name], inputs[name])
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
-            raise UnsupportedError("an output stands there twice")
+            raise UnsupportedError("the graph lists an output twice")
         where = cls.executor, device, max_bytes
         return _Prepared(graph.node, inputs, outputs, constants, opset, *where)
 

@@ -35,7 +35,7 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
         If there is no such library.
     TileOpsError
         By the evaluator's ``run``: what the operators refuse, with the name of the node.
-        Inside of a subgraph the evaluator wraps those that are TypeErrors.
+        Inside a subgraph the evaluator wraps those that are TypeErrors.
 
     See Also
     --------
