@@ -61,22 +61,21 @@ def room(shape, steps, itemsize):
     return -sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + itemsize
 
 
-def host_copy(plan, buffers, memories):
+def host_copy(plan, memories):
     """Copy as in the memory of the CPU."""
-    (x, out), (source, target) = buffers, memories
-    host.repeat(plan, x, source, out, target)
+    host.repeat(plan, *memories)
 
 
-def device_copy(plan, buffers, memories):
+def device_copy(plan, memories):
     """Copy as in the memory of a GPU, element by element where the plan gains nothing."""
-    (x, out), (source, target) = buffers, memories
-    starts = {id(x): source.address, id(out): target.address}
+    source, target = memories
+    starts = {id(memory.owner): memory.address for memory in memories}
 
     def words(buffer, sizes, steps, word):
         start = starts.get(id(buffer)) or buffer.__array_interface__["data"][0]
         assert start % word == 0, "CUDA faults on words across their alignment"
         assert not any(step % word for step in steps)
-        return as_array(Memory(start, sizes, steps, word), buffer, writable=True)
+        return as_array(Memory(start, sizes, steps, word, buffer), writable=True)
 
     def empty(nbytes, _):
         assert nbytes * 4 <= plan.nbytes
@@ -85,8 +84,8 @@ def device_copy(plan, buffers, memories):
 
     kernels = device.Kernels(words, empty, np.copyto)
     alignment = alignment_of(source.address, target.address)
-    if not device.repeat(kernels, plan, x, source, out, target, alignment):
-        host.repeat(plan, x, source, out, target)
+    if not device.repeat(kernels, plan, source, target, alignment):
+        host.repeat(plan, source, target)
 
 
 @pytest.mark.usefixtures("thresholds")
@@ -112,14 +111,14 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy, monkeypa
         expected = out.copy()
         expected[written] = x[read[np.ix_(*index)] if index else read]
         memories = [
-            Memory(buffer.__array_interface__["data"][0] + start, sizes, steps, itemsize)
+            Memory(buffer.__array_interface__["data"][0] + start, sizes, steps, itemsize, buffer)
             for buffer, start, sizes, steps in zip(
                 buffers, starts, (shape, plan.shape), (source, target), strict=True
             )
         ]
         with monkeypatch.context() as patched:
             patched.setattr(host, "is_in_use", lambda _: is_in_use)
-            copy(plan, buffers, memories)
+            copy(plan, memories)
         assert out.tobytes() == expected.tobytes()
 
     check()

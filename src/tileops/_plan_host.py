@@ -321,7 +321,7 @@ def _speed_inside(nest: Nest) -> float:
     if nest.copies > 1:
         return _MULTIPLIED
     if _columns(nest):
-        return nest.word / 0.3
+        return min(_FASTEST, nest.word / 0.3)
     if nest.word in WORDS:
         return min(_FASTEST, _run(nest) / 4)
     innermost = nest.sizes[-1] if nest.sizes else 1

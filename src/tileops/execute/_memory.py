@@ -22,6 +22,8 @@ class Memory(NamedTuple):
     strides: tuple[int, ...]
     """In bytes."""
     itemsize: int
+    owner: Any = None
+    """The array, which is kept alive as long as its memory is in use."""
 
 
 def word_dtype(word: int) -> Any:
@@ -36,7 +38,7 @@ def address_of(array: Any) -> int:
 
 def memory_of(array: Any) -> Memory:
     """Say where the elements of a NumPy array lie."""
-    return Memory(address_of(array), array.shape, array.strides, array.itemsize)
+    return Memory(address_of(array), array.shape, array.strides, array.itemsize, array)
 
 
 def alignment_of(*addresses: int) -> int:
@@ -45,12 +47,12 @@ def alignment_of(*addresses: int) -> int:
     return bits & -bits
 
 
-def as_array(memory: Memory, owner: Any = None, *, writable: bool = False) -> Any:
+def as_array(memory: Memory, *, writable: bool = False) -> Any:
     """Give memory as words in an array, which keeps its owner alive.
 
     Nothing is read here: without reads and writes, the memory can be any device's.
     """
-    return np.asarray(_Interface(memory, owner, writable))
+    return np.asarray(_Interface(memory, writable))
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -129,8 +131,8 @@ def _libc() -> Any:
 
 
 class _Interface:
-    def __init__(self, memory: Memory, owner: Any, writable: bool) -> None:
-        self.owner = owner
+    def __init__(self, memory: Memory, writable: bool) -> None:
+        self.owner = memory.owner
         self.__array_interface__ = {
             "version": 3,
             "data": (memory.address, not writable),

@@ -79,7 +79,7 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
     if plan.nbytes >= device.LEAST:
         source, target = _memory(x), _memory(out)
         alignment = alignment_of(source.address, target.address)
-        if device.repeat(_KERNELS, plan, x, source, out, target, alignment):
+        if device.repeat(_KERNELS, plan, source, target, alignment):
             return
     cupy.copyto(out.reshape(plan.spread), _spread(x, plan))
 
@@ -100,7 +100,7 @@ def _spread(x: Any, plan: Plan) -> Any:
 
 
 def _memory(x: Any) -> Memory:
-    return Memory(x.data.ptr, x.shape, x.strides, x.itemsize)
+    return Memory(x.data.ptr, x.shape, x.strides, x.itemsize, x)
 
 
 executor = CuPy()

@@ -28,22 +28,15 @@ class Kernels(NamedTuple):
     """Copies the second array into the first."""
 
 
-def repeat(
-    kernels: Kernels,
-    plan: Plan,
-    x: Any,
-    source: Memory,
-    out: Any,
-    target: Memory,
-    alignment: int,
-) -> bool:
-    """Write the repetition of `x` into `out`, or say that the library's own way is as good.
+def repeat(kernels: Kernels, plan: Plan, source: Memory, target: Memory, alignment: int) -> bool:
+    """Write the repetition of an array into another, or say that the library is as fast.
 
     What can be words is decided by `alignment`, which divides all addresses.
     """
+    x = source.owner
     steps = _steps(plan, source.strides, target.strides, target.itemsize, alignment)
     for i, (step, block) in enumerate(steps):
-        written = out if i == len(steps) - 1 else kernels.empty(step.nbytes, x)
+        written = target.owner if i == len(steps) - 1 else kernels.empty(step.nbytes, x)
         to = kernels.words(written, step.sizes, step.target, step.word)
         of = kernels.words(x, step.sizes, step.source, step.word)
         if block == step.sizes:

@@ -107,7 +107,7 @@ def write(x: Any, plan: Plan, out: Any) -> None:
                 _write_contiguous(x, plan, out)
                 return
         elif plan.nbytes >= LEAST:
-            repeat(plan, x, memory_of(x), out, memory_of(out))
+            repeat(plan, memory_of(x), memory_of(out))
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
 
@@ -147,7 +147,7 @@ def _bytes(x: Any) -> Any:
     It would copy what is read-only or misaligned, and records field by field.
     """
     words = np.ascontiguousarray(x.view(f"V{x.itemsize}"))
-    return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1), words, writable=True)
+    return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1, words), writable=True)
 
 
 def _write_contiguous(x: Any, plan: Plan, out: Any) -> None:
@@ -166,19 +166,11 @@ def _write_contiguous(x: Any, plan: Plan, out: Any) -> None:
     _share(job, written, np.ndarray(sizes, job.read, x, 0, source), None)
 
 
-def repeat(
-    plan: Plan,
-    x: Any,
-    source: Memory,
-    out: Any,
-    target: Memory,
-    most_threads: int | None = None,
-) -> None:
-    """Write the repetition of `source`, the memory of `x`, into `target`, that of `out`."""
-    addresses = target.address, source.address
-    alignment = alignment_of(*addresses)
+def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None = None) -> None:
+    """Write the repetition of an array's memory into another's."""
+    alignment = alignment_of(source.address, target.address)
     job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)
-    _share(job, *as_words(job.nest, *addresses, out, x), most_threads)
+    _share(job, *as_words(job.nest, source, target), most_threads)
 
 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
@@ -190,13 +182,13 @@ def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     is_near = job.nbytes < FAR or not is_in_use(written)
     threads = threads_for(nest, is_near, _threads.available(most_threads))
 
-    def run(part: tuple[Any, ...]) -> None:
+    def carry_part(part: tuple[Any, ...]) -> None:
         there = written[part]
         carry_out(plan_host(nest._replace(sizes=there.shape), is_near), there, read[part])
 
     if threads == 1:
-        run(())
+        carry_part(())
         return
     loops = zip(nest.sizes, cut(nest, threads, is_near), strict=True)
     slices = ([slice(i, i + step) for i in range(0, n, step)] for n, step in loops)
-    _threads.share(run, product(*slices), threads)
+    _threads.share(carry_part, product(*slices), threads)

@@ -22,7 +22,14 @@ from tileops._moves import (
     broadcast_nest,
 )
 from tileops._plan_host import host_words, plan_host
-from tileops.execute._memory import Memory, address_of, alignment_of, as_array, word_dtype
+from tileops.execute._memory import (
+    Memory,
+    address_of,
+    alignment_of,
+    as_array,
+    memory_of,
+    word_dtype,
+)
 
 
 def carry_out(move: Move, target: Any, source: Any) -> None:
@@ -37,11 +44,12 @@ def carry_out(move: Move, target: Any, source: Any) -> None:
         mover.give_back()
 
 
-def as_words(nest: Nest, target: int, source: int, out: Any, x: Any) -> tuple[Any, Any]:
-    """Give the words that are written, from an address in `out` on, and read, from one in `x`."""
-    written = Memory(target, nest.sizes, nest.target, nest.word)
-    read = Memory(source, nest.sizes, nest.source, nest.word // nest.copies)
-    return as_array(written, out, writable=True), as_array(read, x)
+def as_words(nest: Nest, source: Memory, target: Memory) -> tuple[Any, Any]:
+    """Give the words that are written, and those that are read."""
+    word = nest.word // nest.copies
+    read = Memory(source.address, nest.sizes, nest.source, word, source.owner)
+    written = Memory(target.address, nest.sizes, nest.target, nest.word, target.owner)
+    return as_array(written, writable=True), as_array(read)
 
 
 def assign(target: Any, source: Any) -> None:
@@ -181,12 +189,10 @@ class Mover:
 
     def again(self, target: Any, source: Any, *, is_near: bool) -> None:
         """Repeat a source that is contiguous now, by a plan of its own."""
-        nest = broadcast_nest(
-            source.shape, target.shape, source.strides, target.strides, target.itemsize
-        )
-        addresses = address_of(target), address_of(source)
-        nest = host_words(nest, alignment_of(*addresses))
-        carry_out(plan_host(nest, is_near), *as_words(nest, *addresses, target, source))
+        of, to = memory_of(source), memory_of(target)
+        nest = broadcast_nest(of.shape, to.shape, of.strides, to.strides, to.itemsize)
+        nest = host_words(nest, alignment_of(of.address, to.address))
+        carry_out(plan_host(nest, is_near), *as_words(nest, of, to))
 
     def empty(self, sizes: tuple[int, ...]) -> Any:
         """Give a temporary of the target's words."""

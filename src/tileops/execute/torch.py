@@ -336,11 +336,11 @@ def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
     source, target = _memory("", x), _memory("", out)
     if _KINDS[x.device.type] is host:
-        host.repeat(plan, x, source, out, target, torch.get_num_threads())
+        host.repeat(plan, source, target, torch.get_num_threads())
         return True
     offsets = (array.storage_offset() * array.itemsize for array in (x, out))
     alignment = alignment_of(source.address, target.address, *offsets)
-    return device.repeat(_KERNELS, plan, x, source, out, target, alignment)
+    return device.repeat(_KERNELS, plan, source, target, alignment)
 
 
 def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) -> Any:
@@ -379,7 +379,7 @@ def _memory(operator: str, x: Any) -> Memory:
             f"fake, distributed, or inside torch.func), so that an overlap with out cannot be "
             f"ruled out; omit out="
         )
-    return Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size)
+    return Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size, x)
 
 
 def _address(x: Any) -> int:
