@@ -130,7 +130,7 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     in their order.
     """
     if _is_gathered(nest):  # read once, and planned again as what is contiguous
-        once = _once(nest, nest.sizes)
+        once = _without_repeats(nest, nest.sizes)
         block = box(once, nest.word, min(_BLOCK, nest.nbytes // _GATHERED))
         return looped(nest, block, Stage(block, COPY, Again(is_near)))
     run = _run(nest)
@@ -139,19 +139,19 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
     if axes and nest.copies > 1 and nest.source[-1] == 0 and nest.nbytes >= _STAGED:
         most = min(_COMPUTED_BLOCK, nest.sizes[-1] * (nest.nbytes // 4 - _CASTS))
         block = box(nest.sizes, nest.word, most)
-        if not _repeats(nest, block):
-            return looped(nest, block, Stage(_once(nest, block), COPY, Columns(axes)))
+        if not _is_written_again(nest, block):
+            return looped(nest, block, Stage(_without_repeats(nest, block), COPY, Columns(axes)))
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
     if nest.copies == 1 and run >= (_WIDE if is_near else _RUN):
         block = box(nest.sizes, nest.word, _CHUNK if is_near else _BLOCK)
-        return looped(nest, block, COPY) if _repeats(nest, block) else COPY
+        return looped(nest, block, COPY) if _is_written_again(nest, block) else COPY
     if is_near and nest.nbytes // run < _FEW:  # too few to be put together
         return Columns(axes) if axes else COPY
     # Short runs are put together to wide ones in a temporary that is repeated as a whole.
     sizes = _inside(nest, _WIDE if is_near else _RUN)
     block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SHARE))
-    if _repeats(nest, block):
-        return looped(nest, block, Stage(block, _fill(nest.box(block))))
+    if _is_written_again(nest, block):
+        return looped(nest, block, Stage(block, _plan_fill(nest.box(block))))
     return _plan_rows(nest) if run < _WIDE else COPY
 
 
@@ -164,13 +164,13 @@ def _is_gathered(nest: Nest) -> bool:
     return apart[-1] != nest.word and not _columns(nest)
 
 
-def _fill(nest: Nest) -> Move:
+def _plan_fill(nest: Nest) -> Move:
     """Plan how a block is filled that is near, from a source that may be far.
 
     Rows that are repeated a few times are read all at once before: one by one, each would be
     waited for.
     """
-    rows = _once(nest, nest.sizes)
+    rows = _without_repeats(nest, nest.sizes)
     few = 1 < prod(nest.sizes) // prod(rows) < _OFTEN
     return Stage(rows, COPY) if few and _run(nest) >= _WIDE else plan_host(nest, True)
 
@@ -243,12 +243,12 @@ def _inside(nest: Nest, wide: int) -> tuple[int, ...]:
     return tuple(reversed(sizes))
 
 
-def _once(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
+def _without_repeats(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
     """Give the sizes of what a block repeats."""
     return tuple(1 if step == 0 else n for n, step in zip(block, nest.source, strict=True))
 
 
-def _repeats(nest: Nest, block: tuple[int, ...]) -> bool:
+def _is_written_again(nest: Nest, block: tuple[int, ...]) -> bool:
     """Whether any block is written more than once."""
     loops = zip(nest.sizes, nest.source, block, strict=True)
     return any(step == 0 and size < n for n, step, size in loops)
@@ -305,7 +305,7 @@ def threads_for(nest: Nest, is_near: bool, available: int) -> int:
     Each has to wake, and that takes time. Long runs to a far target wait for the memory, which
     half as many keep busy: logical processors are mostly two to a core.
     """
-    is_long = _run(nest) >= _RUN or _repeats(nest, box(nest.sizes, nest.word, _BLOCK))
+    is_long = _run(nest) >= _RUN or _is_written_again(nest, box(nest.sizes, nest.word, _BLOCK))
     is_waiting = is_long and not is_near and nest.copies == 1
     most = (available + 1) // 2 if is_waiting else available
     return max(1, min(most, int(nest.nbytes / _speed(nest) / _WORTH)))
