@@ -6,7 +6,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, check_element, describe, is_less, show
+from tileops._rules import Argument, check_element, describe, known, show
 from tileops.execute.array_api import Executor
 
 _INT = frozenset({int})
@@ -29,7 +29,8 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     if _is_array(value):
         return _read_array(argument, "", value, of)
     if is_sequence(value):
-        _check_number(argument, "", len(value))
+        if len(value) > _MOST:
+            raise _too_many(argument, "", len(value))
         return read_counts(argument, tuple(value), of)
     count = _read_one(argument, "", value, of)
     if argument.is_vector:
@@ -134,7 +135,8 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         )
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
-    _check_number(argument, where, array.shape[0] if rank else 1)
+    if rank == 1 and known(array.shape[0]) and array.shape[0] > _MOST:
+        raise _too_many(argument, where, array.shape[0])
     values = _values(argument, where, executor, array)
     if _INT.issuperset(map(type, values)):
         return tuple(values)
@@ -143,12 +145,11 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     return tuple(_read_one(argument, f"{where}[{i}]", v, of) for i, v in enumerate(values))
 
 
-def _check_number(argument: Argument, where: str, number: int) -> None:
-    if is_less(_MOST, number):
-        raise argument.error(
-            f"{argument.operator}: {argument.name}{where} has {number} {argument.noun}s; no array "
-            f"has so many axes; pass one for each axis"
-        )
+def _too_many(argument: Argument, where: str, number: int) -> Exception:
+    return argument.error(
+        f"{argument.operator}: {argument.name}{where} has {number} {argument.noun}s; no array has "
+        f"so many axes; pass one for each axis"
+    )
 
 
 def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any) -> None:

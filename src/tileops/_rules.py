@@ -311,12 +311,8 @@ def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> Non
         )
 
 
-def check_limit(
-    argument: Argument, shape: tuple[int, ...], itemsize: int, max_bytes: int | None
-) -> None:
+def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_bytes: int) -> None:
     """Refuse a result that takes more bytes than the caller allows."""
-    if max_bytes is None:
-        return
     if not all(known(size) for size in shape):
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {shape} is not known while tracing, so "

@@ -37,7 +37,8 @@ def run(
             return result
         if copy is False:
             raise OutputError(_no_view(name, executor.library, plan))
-    check_limit(argument, plan.shape, itemsize, max_bytes)
+    if max_bytes is not None:
+        check_limit(argument, plan.shape, itemsize, max_bytes)
     if out is None:
         return executor.copy(x, plan)
     executor.write(name, x, plan, out)
