@@ -71,6 +71,21 @@ def test_what_is_interrupted_leaves_nothing_behind(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no such signal")
+def test_a_signal_that_is_ignored_stays_so(tmp_path):
+    """As nohup starts a command."""
+    np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
+    script = 'trap "" HUP; exec "$0" -m tileops tile x.npy y.npy --repeats 10 10'
+    with subprocess.Popen(
+        ["/bin/sh", "-c", script, sys.executable], cwd=tmp_path, stdout=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None and not list(tmp_path.glob(".tileops-*")):
+            time.sleep(1e-3)
+        process.send_signal(signal.SIGHUP)
+    assert process.returncode == 0
+    assert np.load(tmp_path / "y.npy", mmap_mode="r").shape == (10000, 10000)
+
+
 def test_an_error_is_one_though_nobody_reads_it(tmp_path):
     script = '"$0" -m tileops tile x.npy y.npy --repeats 2 2>&-'
     done = subprocess.run(["/bin/sh", "-c", script, sys.executable], cwd=tmp_path, check=False)

@@ -71,6 +71,8 @@ def test_a_named_size_is_exported_without_a_bound(strict):
                 tileops.tile(x, (2, 1)),
                 tileops.tile(x, (x.shape[0], 1)),
                 tileops.expand(x, (3, *x.shape)),
+                tileops.onnx.tile(x, (x.shape[0], 1)),
+                tileops.onnx.expand(x, (3, x.shape[0], 1)),
                 tileops.tile_adjoint(x, (x.shape[0], 2), (1, 2)),
                 tileops.expand_adjoint(x, (x.shape[0], 1)),
             )

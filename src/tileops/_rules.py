@@ -82,19 +82,19 @@ def shape_argument(operator: str) -> Argument:
     return Argument(operator, "input shape", ShapeError, ShapeTypeError, "0 is an empty axis")
 
 
-def known(count: float) -> bool:
+def known(count: int) -> bool:
     """Whether a size or count is a number now, not a symbol."""
     return type(count) is int
 
 
-def is_less(count: float, other: float) -> bool:
+def is_less(count: int, other: int) -> bool:
     """Whether one count is known to be less than another."""
     return known(count) and known(other) and count < other
 
 
-def exceeds(product: int, limit: int) -> bool:
-    """Whether a product of sizes is past a limit."""
-    return product > limit
+def exceeds(count: int, limit: float) -> bool:
+    """Whether a count, or a product of sizes, is known to be past a limit."""
+    return known(count) and count > limit
 
 
 def show(counts: int | tuple[int, ...]) -> str:
@@ -128,7 +128,7 @@ def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> 
 
 
 def _in_range(argument: Argument, count: int) -> bool:
-    return not is_less(count, argument.least) and not is_less(argument.greatest, count)
+    return not is_less(count, argument.least) and not exceeds(count, argument.greatest)
 
 
 def _out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exception:

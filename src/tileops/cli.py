@@ -41,9 +41,7 @@ def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
         return [int(token.value) for token in tokens]
     except ValueError:
         words = " ".join(token.value for token in tokens)[:80]
-        raise CommandError(
-            f"{tokens[0].keyword} {words}: takes whole numbers only, of 4300 digits at most"
-        ) from None
+        raise CommandError(f"{tokens[0].keyword} {words}: takes whole numbers only") from None
 
 
 def _whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -207,7 +205,8 @@ def _usage(error: CycloptsError) -> str:
 def main() -> None:
     """Run the command line: an error is one line on stderr and exit code 2."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         app(exit_on_error=False, print_error=False, result_action="return_value")
     except (

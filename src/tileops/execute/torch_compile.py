@@ -1,5 +1,6 @@
 """What torch.compile makes of a plan; loaded by it alone, since TorchDynamo takes a second."""
 
+from math import inf
 from typing import Any
 
 import torch
@@ -38,15 +39,15 @@ def _known(count: int) -> bool:
 
 
 @torch.compiler.substitute_in_graph(is_less, skip_signature_check=True)  # type: ignore[untyped-decorator]
-def _is_less(count: float, other: float) -> bool:
-    """Guard that a count is in its range; not if it is read from data in the program."""
-    return type(count) is not float and bool(guard_or_false(count < other))
+def _is_less(count: int, other: int) -> bool:
+    """Guard that a count is no less; not if it is read from data in the program."""
+    return bool(guard_or_false(count < other))
 
 
 @torch.compiler.substitute_in_graph(exceeds, skip_signature_check=True)  # type: ignore[untyped-decorator]
-def _exceeds(product: int, limit: int) -> bool:
+def _exceeds(count: int, limit: float) -> bool:
     """Guard nothing: a bound on sizes would be one on what a program is exported for."""
-    return bool(statically_known_true(product > limit))
+    return limit != inf and bool(statically_known_true(count > limit))
 
 
 @torch.compiler.substitute_in_graph(  # type: ignore[untyped-decorator]
