@@ -60,7 +60,7 @@ def test_the_first_command_of_the_readme(tmp_path):
 def test_what_is_interrupted_leaves_nothing_behind(tmp_path, name):
     """Neither a half result nor the file that it is written to before."""
     np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
-    words = ("tile", "x.npy", "y.npy", "--repeats", "60", "60")
+    words = ("tile", "x.npy", "y.npy", "--repeats", "30", "30")
     with subprocess.Popen(
         [sys.executable, "-m", "tileops", *words], cwd=tmp_path, stderr=subprocess.DEVNULL
     ) as process:

@@ -123,18 +123,17 @@ class Elsewhere:
     [
         (Hostile(), "Hostile"),
         (Elsewhere(), "Elsewhere <.*>"),
-        ([10**5000], r"list"),
         ({10**5000}, "set"),
         ("2" * 1000, r"str '2{199}\.\.\."),
     ],
-    ids=["hostile", "elsewhere", "nested", "set", "text"],
+    ids=["hostile", "elsewhere", "set", "text"],
 )
 def test_what_is_no_count_is_shown_shortly_whatever_it_is(thing, shown):
     x = np.ones(3, np.float32)
     with pytest.raises(tileops.RepeatsTypeError, match=rf"^tile: repeats\[0\] is {shown}; counts"):
         tileops.tile(x, [thing])
     with pytest.raises(tileops.RepeatsTypeError, match=rf"^Tile-1: tiles is {shown}; it must be"):
-        tileops.onnx.tile_1(x, thing if thing != [10**5000] else [[10**5000]], 0)
+        tileops.onnx.tile_1(x, thing, 0)
     with pytest.raises(tileops.DTypeError, match=rf"copy is {shown}; it must be True"):
         tileops.tile(x, 2, copy=thing)
 

@@ -81,8 +81,6 @@ def test_max_bytes_does_not_count_a_view(xp, x):
 
 
 class BadIndex:
-    __module__ = None
-
     def __index__(self):
         raise KeyError("bad")
 

@@ -54,9 +54,9 @@ class Jax(Executor):
         is_sharded = _is_sharded(x)
         if len(plan.shape) > MOST_AXES:
             return _repeat(x, plan, is_sharded)
-        bits = _bits(x.dtype)
-        if bits is not None:
-            return _compiled_bits(plan, is_sharded)(x, np.zeros((), bits))
+        zero = _zero_bits(x.dtype)
+        if zero is not None:
+            return _compiled_bits(plan, is_sharded)(x, zero)
         return _compiled(plan, is_sharded)(x)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
@@ -131,14 +131,15 @@ def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _bits(dtype: Any) -> Any:
-    """Give the integers that carry floats which XLA moves through wider ones on a CPU, or None.
+def _zero_bits(dtype: Any) -> Any:
+    """Give the zero of the integers that carry floats which XLA on a CPU moves as wider ones.
 
     There subnormals of bfloat16 become 0, and NaNs of 8 bits change where they are concatenated.
+    None for every other dtype.
     """
     if dtype == jnp.bfloat16:
-        return jnp.uint16
-    return jnp.uint8 if dtype.name.startswith("float8") else None
+        return np.uint16(0)
+    return np.uint8(0) if dtype.name.startswith("float8") else None
 
 
 def _repeat(x: Any, plan: Plan, is_sharded: bool) -> Any:

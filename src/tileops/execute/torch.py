@@ -200,6 +200,8 @@ class Torch(Executor):
         try:
             spread = g.reshape(plan.spread)
         except RuntimeError as error:
+            if type(g) in PLAIN:  # it is another's error, such as of memory
+                raise
             raise ShapeError(
                 f"{operator}: g is a {type(g).__name__}, whose axes PyTorch cannot split "
                 f"({error}); replicate a DTensor first, with g.redistribute()"
@@ -279,8 +281,7 @@ def _is_plain(x: Any) -> bool:
 
     A trace would keep the sizes that a copy in several steps names.
     """
-    changes = x.is_conj() or x.is_neg() or x.is_quantized
-    return type(x) in PLAIN and not changes and not is_tracing()
+    return type(x) in PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
 
 
 def _pays(x: Any, plan: Plan) -> bool:

@@ -340,12 +340,11 @@ def _drop_unused(model: Any, names: set[str]) -> None:
         nodes = [n for n in graph.node if n.op_type != "Constant" or n.output[0] not in unused]
         tensors = [tensor for tensor in graph.initializer if tensor.name not in unused]
         if len(nodes) < len(graph.node) or len(tensors) < len(graph.initializer):
-            del graph.node[:], graph.initializer[:]
+            declared = [value for value in graph.value_info if value.name not in unused]
+            del graph.node[:], graph.initializer[:], graph.value_info[:]
             graph.node.extend(nodes)
             graph.initializer.extend(tensors)
-            for i in reversed(range(len(graph.value_info))):
-                if graph.value_info[i].name in unused:
-                    del graph.value_info[i]
+            graph.value_info.extend(declared)
 
 
 class _Nodes:
