@@ -112,8 +112,8 @@ def is_in_use(array: Any) -> bool:
     libc = _libc()
     if libc is None:
         return True
-    middle = array[(*(n // 2 for n in array.shape), ...)]
-    start = address_of(middle) // mmap.PAGESIZE * mmap.PAGESIZE
+    middle = sum(n // 2 * step for n, step in zip(array.shape, array.strides, strict=True))
+    start = (address_of(array) + middle) // mmap.PAGESIZE * mmap.PAGESIZE
     pages = ctypes.c_ubyte(1)
     is_known = libc.mincore(start, 1, ctypes.byref(pages)) == 0
     return bool(pages.value & 1) or not is_known

@@ -66,6 +66,13 @@ class Job(NamedTuple):
     """The same in the order in which a new result is made fastest."""
 
 
+class Part(NamedTuple):
+    """A part of a copy that one thread carries out."""
+
+    slices: tuple[Any, ...]
+    move: Move
+
+
 def new(x: Any, plan: Plan) -> Any:
     """Repeat a NumPy array into new memory, in the fastest way that there is."""
     dtype = x.dtype
@@ -175,20 +182,34 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
-    nest = job.nest
     if job.is_alone and job.nbytes < FAR:
         carry_out(job.near, written, read)
         return
     is_near = job.nbytes < FAR or not is_in_use(written)
-    threads = threads_for(nest, is_near, _threads.available(most_threads))
+    threads, parts = _parts(job.nest, is_near, _threads.available(most_threads))
 
-    def carry_part(part: tuple[Any, ...]) -> None:
-        there = written[part]
-        carry_out(plan_host(nest._replace(sizes=there.shape), is_near), there, read[part])
+    def carry_part(part: Part) -> None:
+        carry_out(part.move, written[part.slices], read[part.slices])
 
     if threads == 1:
-        carry_part(())
-        return
+        carry_part(parts[0])
+    else:
+        _threads.share(carry_part, parts, threads)
+
+
+@lru_cache(maxsize=1024)
+def _parts(nest: Nest, is_near: bool, available: int) -> tuple[int, tuple[Part, ...]]:
+    """Choose how many of the available threads share a copy, and plan its parts.
+
+    Once: calls that find the caches full would take 0.05 ms for it.
+    """
+    threads = threads_for(nest, is_near, available)
+    if threads == 1:
+        return 1, (Part((), plan_host(nest, is_near)),)
     loops = zip(nest.sizes, cut(nest, threads, is_near), strict=True)
-    slices = ([slice(i, i + step) for i in range(0, n, step)] for n, step in loops)
-    _threads.share(carry_part, product(*slices), threads)
+    slices = ([slice(i, min(i + step, n)) for i in range(0, n, step)] for n, step in loops)
+    parts = []
+    for part in product(*slices):
+        sizes = tuple(along.stop - along.start for along in part)
+        parts.append(Part(part, plan_host(nest._replace(sizes=sizes), is_near)))
+    return threads, tuple(parts)
