@@ -61,9 +61,12 @@ def test_what_is_interrupted_leaves_nothing_behind(tmp_path, name):
     """Neither a half result nor the file that it is written to before."""
     np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
     words = ("tile", "x.npy", "y.npy", "--repeats", "30", "30")
+    # What is handled here is not ignored there, even if these tests run under nohup.
+    before = signal.signal(getattr(signal, name), lambda *_: None)
     with subprocess.Popen(
         [sys.executable, "-m", "tileops", *words], cwd=tmp_path, stderr=subprocess.DEVNULL
     ) as process:
+        signal.signal(getattr(signal, name), before)
         while process.poll() is None and not list(tmp_path.glob(".tileops-*")):
             time.sleep(1e-3)
         process.send_signal(getattr(signal, name))
