@@ -197,7 +197,7 @@ def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
         _threads.share(carry_part, parts, threads)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _parts(nest: Nest, is_near: bool, available: int) -> tuple[int, tuple[Part, ...]]:
     """Choose how many of the available threads share a copy, and plan its parts.
 
