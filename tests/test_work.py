@@ -1,9 +1,7 @@
 """The work that copies take, counted and not timed: words, calls, bytes written and staged."""
 
 import math
-import mmap
 import os
-import sys
 import tracemalloc
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +17,6 @@ from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host
 from tileops._rules import TILE
 from tileops.execute import host, moving
-from tileops.execute._memory import is_in_use
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -89,11 +86,11 @@ def work_of(nest, move):
             for i in range(n):
                 self.assign(target[..., i], source[..., i])
 
-        def again(self, target, source, *, is_near):
+        def again(self, target, source):
             shapes = source.shape, target.shape
             steps = (contiguous(shape, nest.word) for shape in shapes)
             inner = host_words(broadcast_nest(*shapes, *steps, nest.word), 16)
-            stages[is_near, target.shape] = work_of(inner, plan_host(inner, is_near)).temporary
+            stages["again", target.shape] = work_of(inner, plan_host(inner)).temporary
             self.assign(target, source)
 
     ghosts = [np.broadcast_to(array, nest.sizes) for array in (result, other)]
@@ -104,21 +101,21 @@ def work_of(nest, move):
 
 
 ON_A_CPU = {
-    # bytes of an element, calls into a near target, calls into a far one
-    "repeat_kv": (8, 1, 16),
-    "beam": (8, 2, 16),
-    "mask": (4096, 2, 4),
-    "positional": (8, 1, 8),
-    "gather": (8, 1, 1),
-    "grid_t": (1024, 1, 48),
-    "grid_h": (1024, 1, 16),
-    "grid_w": (8, 1, 1),
-    "channels": (8, 1, 13),
-    "images_512": (1536, 4, 84),
-    "images_500": (1500, 4, 72),
-    "images_333": (999, 1, 72),
-    "gray_to_rgb": (1, 196, 196),
-    "rows_of_3": (1, 435, 435),
+    # bytes of an element, calls
+    "repeat_kv": (8, 1),
+    "beam": (8, 2),
+    "mask": (4096, 2),
+    "positional": (8, 1),
+    "gather": (8, 1),
+    "grid_t": (1024, 1),
+    "grid_h": (1024, 1),
+    "grid_w": (8, 1),
+    "channels": (8, 1),
+    "images_512": (1536, 4),
+    "images_500": (1500, 4),
+    "images_333": (999, 1),
+    "gray_to_rgb": (1, 196),
+    "rows_of_3": (1, 435),
 }
 
 COMPUTED = {"gray_to_rgb": 5 / 3}
@@ -137,16 +134,13 @@ ON_A_GPU = {
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_the_work_of_a_workload_on_a_cpu(workload):
     nest = host_words(nest_of(workload), 16)
-    near, far = (work_of(nest, plan_host(nest, is_near)) for is_near in (True, False))
-    assert (near.word, near.calls, far.calls) == ON_A_CPU[workload.name]
+    work = work_of(nest, plan_host(nest))
+    assert (work.word, work.calls) == ON_A_CPU[workload.name]
+    assert work.passes == COMPUTED.get(workload.name, 1)
     if workload.name in COMPUTED:
-        assert near == far
-        assert near.passes == COMPUTED[workload.name]
+        assert work.temporary <= min(workload.result_bytes / 4, 2**20)
     else:
-        assert near.passes == 1
-        assert near.temporary == 0
-        assert far.passes <= 1 + 1 / 4 + 1 / 16, "widened, and read before that"
-    assert far.temporary <= min(workload.result_bytes / 4, 2**20)
+        assert work.temporary == 0
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
@@ -170,10 +164,9 @@ def test_a_source_larger_than_a_gpus_cache_is_repeated_chunk_by_chunk():
 def test_a_short_period_is_widened_twice():
     plan = cached_plan(TILE, (3,), (2**24,), 1)
     nest = host_words(make_nest(plan, (1,), (1,), 1), 1)
-    for is_near in (True, False):
-        work = work_of(nest, plan_host(nest, is_near))
-        assert work.calls < 10
-        assert work.passes < 1.02
+    work = work_of(nest, plan_host(nest))
+    assert work.calls < 10
+    assert work.passes < 1.02
 
 
 @pytest.mark.parametrize(
@@ -186,12 +179,11 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     in_bytes = nest_between((rows, 1), (1, repeats), itemsize)
     nest = host_words(in_bytes, 16)
     assert (nest.word, nest.copies) == (word, word // itemsize)
-    for is_near in (True, False):
-        work = work_of(nest, plan_host(nest, is_near))
-        assert work.passes == 1 + word / row
-        assert work.temporary <= nest.nbytes / 4
-        blocks = math.ceil(rows / (work.temporary / word))
-        assert work.calls == blocks * (1 + row // word)
+    work = work_of(nest, plan_host(nest))
+    assert work.passes == 1 + word / row
+    assert work.temporary <= nest.nbytes / 4
+    blocks = math.ceil(rows / (work.temporary / word))
+    assert work.calls == blocks * (1 + row // word)
     odd = host_words(in_bytes, itemsize)
     assert (odd.word, odd.copies) == (itemsize, 1), "addresses that only elements divide"
 
@@ -206,7 +198,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
 )
 def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    work = work_of(nest, plan_host(nest, True))
+    work = work_of(nest, plan_host(nest))
     assert work.passes == passes
     assert work.calls < 64
     assert work.temporary <= nest.nbytes / 4
@@ -280,7 +272,7 @@ def test_so_does_one_into_another_order(shape, repeats):
         steps = contiguous(target, 1)
         steps = steps if target is plan.shape else steps[::-1]
         nest = host_words(make_nest(plan, x.strides, steps, 1), 16)
-        work = work_of(nest, plan_host(nest, False))
+        work = work_of(nest, plan_host(nest))
         assert work.temporary <= nest.nbytes / 4
 
 
@@ -299,38 +291,3 @@ def test_the_page_about_gpus_says_what_the_plans_say():
         fewer = elements / (moved or elements)
         expected = [str(full.itemsize), ", then ".join(map(str, words)), f"{fewer:.1f}"]
         assert rows[workload.name] == expected
-
-
-def new_memory(size):
-    """Take memory from the system that nobody has touched."""
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(memory, np.uint8)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked about its pages")
-def test_memory_is_in_use_once_it_was_touched():
-    size = 64 * 2**20
-    memory = new_memory(size)
-    assert not is_in_use(memory)
-    memory[size // 2 - 2**20 : size // 2 + 2**20] = 1
-    assert is_in_use(memory)
-    assert is_in_use(memory[::-1])
-    assert is_in_use(memory.reshape(2, -1)[1:, :9])
-    assert not is_in_use(memory[: size // 4])
-    assert is_in_use(np.ones(()))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked about its pages")
-def test_new_memory_is_written_in_the_order_of_its_pages(monkeypatch):
-    taken = []
-    monkeypatch.setattr(host, "carry_out", lambda move, *_: taken.append(move))
-    x, repeats = np.ones((1, 2048), np.uint8), (16384, 1)
-    out = new_memory(16384 * 2048).reshape(16384, 2048)
-    job = host.make_contiguous_job(cached_plan(TILE, x.shape, repeats, 1), 2, 1)
-    far = plan_host(job.nest, False)
-    assert job.near != far
-    with tileops.single_threaded():
-        tileops.tile(x, repeats, out=out)
-        out.fill(1)
-        tileops.tile(x, repeats, out=out)
-    assert taken == [job.near, far]

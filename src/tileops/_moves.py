@@ -82,8 +82,8 @@ class Loop:
 class Again:
     """What a temporary holds is repeated by a plan of its own, as a contiguous source."""
 
-    is_near: bool
-    """Whether the target is."""
+
+AGAIN = Again()
 
 
 @dataclass(frozen=True, slots=True)

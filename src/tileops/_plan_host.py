@@ -10,9 +10,9 @@ from functools import lru_cache
 from math import ceil, gcd, prod
 
 from tileops._moves import (
+    AGAIN,
     COPY,
     WORDS,
-    Again,
     Columns,
     Move,
     Nest,
@@ -33,16 +33,18 @@ _SHORT = 16
 """A row from which on it is not very short."""
 _LONG = 64
 """A row's repeats from which on a library writes them as fast as longer ones."""
+_DIRECT = 64
+"""A run from which on nothing is faster than to copy it as it is."""
 _WIDE = 256
-"""A run from which on copies to a near target are fast."""
-_RUN = 16 * 1024
-"""The same for a far target; up to there, a run is one element."""
+"""A run that shorter ones are put together to."""
+_ELEMENT = 16 * 1024
+"""A run up to which it is one element."""
 _BLOCK = 512 * 1024
 """A block that stays in a core's cache between two uses."""
 _COMPUTED_BLOCK = 2 * 1024 * 1024
 """The same of words that are computed: by several calls, each of which waits."""
 _CHUNK = 8 * 1024 * 1024
-"""The same for a near target, and the cache that the cores share."""
+"""The same for the cache that the cores share."""
 _CASTS = 80 * 1024
 """What NumPy takes besides, to make wide integers of narrow ones."""
 _PASSED = 256 * 1024
@@ -87,12 +89,12 @@ _OFTEN = 8
 """Repeats from which on reading the source anew for each part of them takes little."""
 
 # Threads
-_FASTEST = 28
-"""Bytes in a ns that no copy exceeds."""
-_MULTIPLIED = 16
-"""Bytes in a ns that are computed."""
-_WORTH = 300_000
-"""The ns of work for each thread from which on it saves more time than it takes to wake."""
+_SHARED = 6 * 1024 * 1024
+"""The bytes for each thread from which on it saves more time than it takes to wake.
+
+Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan for
+short rows are many.
+"""
 _PARTS = 4
 """Parts of a shared copy for each thread, so that none waits long for another."""
 
@@ -104,7 +106,7 @@ def host_words(nest: Nest, alignment: int) -> Nest:
         return _widened(nest.in_words(run), alignment)
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
     in_passes = words.sizes[-1] <= _FEW_WORDS and _columns(words)
-    return words if run > _RUN or in_passes else nest.in_words(run)
+    return words if run > _ELEMENT or in_passes else nest.in_words(run)
 
 
 def _widened(nest: Nest, alignment: int) -> Nest:
@@ -122,17 +124,12 @@ def _widened(nest: Nest, alignment: int) -> Nest:
 
 
 @lru_cache(maxsize=4096)
-def plan_host(nest: Nest, is_near: bool) -> Move:
-    """Plan a copy for a CPU with caches.
-
-    A near target is in the cache when it is written: it is small, or it is new, and the kernel
-    has just cleared it. There short runs cost little, and what counts is to go through the pages
-    in their order.
-    """
+def plan_host(nest: Nest) -> Move:
+    """Plan a copy for a CPU with caches."""
     if _is_gathered(nest):  # read once, and planned again as what is contiguous
         once = _without_repeats(nest, nest.sizes)
         block = box(once, nest.word, min(_BLOCK, nest.nbytes // _GATHERED))
-        return looped(nest, block, Stage(block, COPY, Again(is_near)))
+        return looped(nest, block, Stage(block, COPY, AGAIN))
     run = _run(nest)
     axes = _columns(nest)
     # Words are computed in a temporary, and written in passes.
@@ -142,16 +139,16 @@ def plan_host(nest: Nest, is_near: bool) -> Move:
         if not _is_written_again(nest, block):
             return looped(nest, block, Stage(_without_repeats(nest, block), COPY, Columns(axes)))
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
-    if nest.copies == 1 and run >= (_WIDE if is_near else _RUN):
-        block = box(nest.sizes, nest.word, _CHUNK if is_near else _BLOCK)
+    if nest.copies == 1 and run >= _DIRECT:
+        block = box(nest.sizes, nest.word, _CHUNK)
         return looped(nest, block, COPY) if _is_written_again(nest, block) else COPY
-    if is_near and nest.nbytes // run < _FEW:  # too few to be put together
+    if nest.nbytes // run < _FEW:  # too few to be put together
         return Columns(axes) if axes else COPY
     # Short runs are put together to wide ones in a temporary that is repeated as a whole.
-    sizes = _inside(nest, _WIDE if is_near else _RUN)
+    sizes = _inside(nest, _WIDE)
     block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SHARE))
     if _is_written_again(nest, block):
-        return looped(nest, block, Stage(block, _plan_fill(nest.box(block))))
+        return looped(nest, block, Stage(block, plan_host(nest.box(block))))
     return _plan_rows(nest) if run < _WIDE else COPY
 
 
@@ -162,17 +159,6 @@ def _is_gathered(nest: Nest) -> bool:
     if nest.word not in WORDS[2:] or nest.copies > 1 or not 0 < len(apart) < len(steps):
         return False
     return apart[-1] != nest.word and not _columns(nest)
-
-
-def _plan_fill(nest: Nest) -> Move:
-    """Plan how a block is filled that is near, from a source that may be far.
-
-    Rows that are repeated a few times are read all at once before: one by one, each would be
-    waited for.
-    """
-    rows = _without_repeats(nest, nest.sizes)
-    few = 1 < prod(nest.sizes) // prod(rows) < _OFTEN
-    return Stage(rows, COPY) if few and _run(nest) >= _WIDE else plan_host(nest, True)
 
 
 def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
@@ -262,7 +248,7 @@ def _plan_rows(nest: Nest) -> Move:
     most = min(_BLOCK, nest.nbytes // _SHARE)
     if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
         block = box((*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :]), nest.word, most)
-        return looped(nest, block, Stage(block, plan_host(nest.box(block), True)))
+        return looped(nest, block, Stage(block, plan_host(nest.box(block))))
     axes = _columns(nest)
     if not axes:
         return COPY
@@ -299,43 +285,19 @@ def _columns(nest: Nest) -> int:
     return axes if axes and rows[-1] >= _STRETCH and prod(rows) >= _ROWS else 0
 
 
-def threads_for(nest: Nest, is_near: bool, available: int) -> int:
-    """Choose how many of the available threads share a copy.
-
-    Each has to wake, and that takes time. Long runs to a far target wait for the memory, which
-    half as many keep busy: logical processors are mostly two to a core.
-    """
-    is_long = _run(nest) >= _RUN or _is_written_again(nest, box(nest.sizes, nest.word, _BLOCK))
-    is_waiting = is_long and not is_near and nest.copies == 1
-    most = (available + 1) // 2 if is_waiting else available
-    return max(1, min(most, int(nest.nbytes / _speed(nest) / _WORTH)))
+def threads_for(nest: Nest, available: int) -> int:
+    """Choose how many of the available threads share a copy."""
+    return max(1, min(available, nest.nbytes // _SHARED))
 
 
-def _speed(nest: Nest) -> float:
-    """Estimate the bytes that one thread writes in a ns; what is repeated as a whole, only once."""
-    repeats = prod(nest.sizes) // prod(_inside(nest, _WIDE))
-    return 1 / (1 / (repeats * _speed_inside(nest)) + (repeats > 1) / _FASTEST)
-
-
-def _speed_inside(nest: Nest) -> float:
-    if nest.copies > 1:
-        return _MULTIPLIED
-    if _columns(nest):
-        return min(_FASTEST, nest.word / 0.3)
-    if nest.word in WORDS:
-        return min(_FASTEST, _run(nest) / 4)
-    innermost = nest.sizes[-1] if nest.sizes else 1
-    return min(_FASTEST, nest.word / (2 + 4 / innermost))
-
-
-def cut(nest: Nest, threads: int, is_near: bool) -> tuple[int, ...]:
+def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     """Choose blocks that so many threads can share, each taking the next when it has done one.
 
-    The outer loops are cut first. Where the target is far, or rows are short, those over a few
-    repeats are left whole, since each part reads the source anew, or puts rows together anew.
+    The outer loops are cut first. Where rows are short, those over a few repeats are left whole,
+    since each part puts rows together anew.
     """
     block, parts = list(nest.sizes), 1
-    is_cheap = is_near and _run(nest) >= _WIDE
+    is_cheap = _run(nest) >= _DIRECT
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         more = ceil(threads * _PARTS / parts)
         if is_cheap or source != 0 or n >= _OFTEN * more:

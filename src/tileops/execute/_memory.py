@@ -94,40 +94,24 @@ def prefer_huge_pages(address: int, nbytes: int) -> None:
 
     Each page is cleared when it is first touched; of 4 KiB, that takes longer than the copy.
     """
-    libc = _libc()
-    start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
-    if libc is not None and nbytes >= HUGE:
-        libc.madvise(start, address + nbytes - start, mmap.MADV_HUGEPAGE)
+    madvise = _madvise()
+    if madvise is not None and nbytes >= HUGE:
+        start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+        madvise(start, address + nbytes - start, mmap.MADV_HUGEPAGE)
 
 
 HUGE = 4 * 2**20
 """The bytes from which on NumPy asks for them, too."""
 
 
-def is_in_use(array: Any) -> bool:
-    """Whether the middle of an array's memory was touched; new memory is cleared when it is.
-
-    True where the system cannot tell.
-    """
-    libc = _libc()
-    if libc is None:
-        return True
-    middle = sum(n // 2 * step for n, step in zip(array.shape, array.strides, strict=True))
-    start = (address_of(array) + middle) // mmap.PAGESIZE * mmap.PAGESIZE
-    pages = ctypes.c_ubyte(1)
-    is_known = libc.mincore(start, 1, ctypes.byref(pages)) == 0
-    return bool(pages.value & 1) or not is_known
-
-
 @cache
-def _libc() -> Any:
-    """Give the C library where it is Linux's, with the types of what is called here."""
+def _madvise() -> Any:
+    """Give the C library's function where it is Linux's."""
     if not hasattr(mmap, "MADV_HUGEPAGE"):
         return None
-    libc = ctypes.CDLL(None)
-    libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-    return libc
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return madvise
 
 
 class _Interface:

@@ -23,7 +23,6 @@ from tileops.execute._memory import (
     alignment_of,
     as_array,
     empty,
-    is_in_use,
     memory_of,
     word_dtype,
 )
@@ -43,8 +42,6 @@ _COPIED = 4 * 2**20
 """The bytes of an input up to which one that is not contiguous is copied before it is repeated."""
 _ALIGNED = 16 * 2**20
 """The bytes of a result from which on its memory is better had in huge pages alone."""
-FAR = 24 * 2**20
-"""The bytes of memory in use from which on it is taken to be out of the cache."""
 
 
 class Job(NamedTuple):
@@ -55,11 +52,10 @@ class Job(NamedTuple):
     """The words of the source as NumPy's dtype."""
     written: Any
     """Those of the target."""
-    near: Move
-    """The steps into memory in the cache."""
+    move: Move
+    """The steps of one thread."""
     is_alone: bool
     """Whether it is too small for other threads to help."""
-    nbytes: int
     rows: tuple[tuple[int, int], ...] = ()
     """Rows and repeats, if `ndarray.repeat` is as fast as any steps, between contiguous arrays."""
     fresh: tuple[tuple[int, int], ...] = ()
@@ -84,10 +80,8 @@ def new(x: Any, plan: Plan) -> Any:
     if not dtype.hasobject:
         if plan.nbytes >= _ALIGNED:
             result = empty(plan.shape, dtype)
-            if plan.nbytes >= FAR or not is_in_use(result):
-                write(x, plan, result)
-                return result
-            del result  # what is made below gets the same memory
+            write(x, plan, result)
+            return result
         # A reshape has to copy nothing, or little.
         is_flat = x.flags.c_contiguous or x.nbytes <= max(_COPIED, plan.nbytes // 4)
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
@@ -126,8 +120,8 @@ def make_job(
     """Plan a repetition between steps in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
-    is_alone = threads_for(nest, True, 2) == 1
-    return Job(nest, *dtypes, plan_host(nest, True), is_alone, nest.nbytes)
+    is_alone = threads_for(nest, 2) == 1
+    return Job(nest, *dtypes, plan_host(nest), is_alone)
 
 
 @lru_cache(maxsize=4096)
@@ -182,11 +176,10 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
-    if job.is_alone and job.nbytes < FAR:
-        carry_out(job.near, written, read)
+    if job.is_alone:
+        carry_out(job.move, written, read)
         return
-    is_near = job.nbytes < FAR or not is_in_use(written)
-    threads, parts = _parts(job.nest, is_near, _threads.available(most_threads))
+    threads, parts = _parts(job.nest, _threads.available(most_threads))
 
     def carry_part(part: Part) -> None:
         carry_out(part.move, written[part.slices], read[part.slices])
@@ -198,18 +191,18 @@ def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
 
 
 @lru_cache(maxsize=256)
-def _parts(nest: Nest, is_near: bool, available: int) -> tuple[int, tuple[Part, ...]]:
+def _parts(nest: Nest, available: int) -> tuple[int, tuple[Part, ...]]:
     """Choose how many of the available threads share a copy, and plan its parts.
 
     Once: calls that find the caches full would take 0.05 ms for it.
     """
-    threads = threads_for(nest, is_near, available)
+    threads = threads_for(nest, available)
     if threads == 1:
-        return 1, (Part((), plan_host(nest, is_near)),)
-    loops = zip(nest.sizes, cut(nest, threads, is_near), strict=True)
+        return 1, (Part((), plan_host(nest)),)
+    loops = zip(nest.sizes, cut(nest, threads), strict=True)
     slices = ([slice(i, min(i + step, n)) for i in range(0, n, step)] for n, step in loops)
     parts = []
     for part in product(*slices):
         sizes = tuple(along.stop - along.start for along in part)
-        parts.append(Part(part, plan_host(nest._replace(sizes=sizes), is_near)))
+        parts.append(Part(part, plan_host(nest._replace(sizes=sizes))))
     return threads, tuple(parts)

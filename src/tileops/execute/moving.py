@@ -140,8 +140,8 @@ class Mover:
         match stage.spread:
             case Columns():
                 self.carry_out(stage.spread, target, block)
-            case Again(is_near):
-                self.again(target, block, is_near=is_near)
+            case Again():
+                self.again(target, block)
             case Copy():
                 self._spread(target, block)
 
@@ -187,12 +187,12 @@ class Mover:
         if rows % 2:
             np.copyto(target[..., -1, :], source[..., -1, :])
 
-    def again(self, target: Any, source: Any, *, is_near: bool) -> None:
+    def again(self, target: Any, source: Any) -> None:
         """Repeat a source that is contiguous now, by a plan of its own."""
         of, to = memory_of(source), memory_of(target)
         nest = broadcast_nest(of.shape, to.shape, of.strides, to.strides, to.itemsize)
         nest = host_words(nest, alignment_of(of.address, to.address))
-        carry_out(plan_host(nest, is_near), *as_words(nest, of, to))
+        carry_out(plan_host(nest), *as_words(nest, of, to))
 
     def empty(self, sizes: tuple[int, ...]) -> Any:
         """Give a temporary of the target's words."""
