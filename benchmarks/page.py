@@ -29,6 +29,7 @@ A ratio is always another's time divided by the time of tileops: above 1, tileop
 
 FACTS = {
     "cpu_model_name": "processor",
+    "cpu_kind": "its kind",
     "cpu_count": "logical processors",
     "machine": "architecture",
     "platform": "system",
@@ -64,7 +65,7 @@ def _parts(results: Results, plots: list[str]) -> Iterator[str]:
 def _machine(results: Results) -> Iterator[str]:
     yield "| | |\n| --- | --- |"
     for fact, name in FACTS.items():
-        if fact in results.facts:
+        if results.facts.get(fact):
             value = results.facts[fact]
             yield f"| {name} | {f'`{value}`' if fact == 'command' else value} |"
     packages = ("tileops", *PACKAGES)

@@ -188,8 +188,19 @@ def describe_run(command: str) -> dict[str, str | int]:
     facts = {name: collected[name] for name in _ABOUT_THE_MACHINE if name in collected}
     facts["date"] = str(facts["date"]).partition(".")[0]
     facts["machine"] = platform.machine()
+    facts["cpu_kind"] = _cpu_kind()
     facts["command"] = command
     facts["tileops_version"] = tileops.__version__
     for package in PACKAGES:
         facts[f"{package}_version"] = metadata.version(package)
     return facts
+
+
+def _cpu_kind() -> str:
+    """Tell processors of one name apart, as Linux does; "" elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    about = {name.strip(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+    return ", ".join(f"{key} {about[key]}" for key in ("cpu family", "model") if key in about)
