@@ -285,9 +285,9 @@ def _columns(nest: Nest) -> int:
     return axes if axes and rows[-1] >= _STRETCH and prod(rows) >= _ROWS else 0
 
 
-def threads_for(nest: Nest, available: int) -> int:
-    """Choose how many of the available threads share a copy."""
-    return max(1, min(available, nest.nbytes // _SHARED))
+def threads_for(nest: Nest) -> int:
+    """Give the number of threads that a copy is worth."""
+    return max(1, nest.nbytes // _SHARED)
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:

@@ -54,8 +54,8 @@ class Job(NamedTuple):
     """Those of the target."""
     move: Move
     """The steps of one thread."""
-    is_alone: bool
-    """Whether it is too small for other threads to help."""
+    threads: int
+    """How many it is worth."""
     rows: tuple[tuple[int, int], ...] = ()
     """Rows and repeats, if `ndarray.repeat` is as fast as any steps, between contiguous arrays."""
     fresh: tuple[tuple[int, int], ...] = ()
@@ -120,8 +120,7 @@ def make_job(
     """Plan a repetition between steps in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
-    is_alone = threads_for(nest, 2) == 1
-    return Job(nest, *dtypes, plan_host(nest), is_alone)
+    return Job(nest, *dtypes, plan_host(nest), threads_for(nest))
 
 
 @lru_cache(maxsize=4096)
@@ -176,33 +175,27 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
-    if job.is_alone:
+    threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
+    if threads == 1:
         carry_out(job.move, written, read)
         return
-    threads, parts = _parts(job.nest, _threads.available(most_threads))
 
     def carry_part(part: Part) -> None:
         carry_out(part.move, written[part.slices], read[part.slices])
 
-    if threads == 1:
-        carry_part(parts[0])
-    else:
-        _threads.share(carry_part, parts, threads)
+    _threads.share(carry_part, _parts(job.nest, threads), threads)
 
 
 @lru_cache(maxsize=256)
-def _parts(nest: Nest, available: int) -> tuple[int, tuple[Part, ...]]:
-    """Choose how many of the available threads share a copy, and plan its parts.
+def _parts(nest: Nest, threads: int) -> tuple[Part, ...]:
+    """Plan the parts of a copy that threads share.
 
     Once: calls that find the caches full would take 0.05 ms for it.
     """
-    threads = threads_for(nest, available)
-    if threads == 1:
-        return 1, (Part((), plan_host(nest)),)
     loops = zip(nest.sizes, cut(nest, threads), strict=True)
     slices = ([slice(i, min(i + step, n)) for i in range(0, n, step)] for n, step in loops)
     parts = []
     for part in product(*slices):
         sizes = tuple(along.stop - along.start for along in part)
         parts.append(Part(part, plan_host(nest._replace(sizes=sizes))))
-    return threads, tuple(parts)
+    return tuple(parts)
