@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops import _threads
+from tileops import _plan_host, _threads
+
+from variants import forget_plans
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -46,11 +48,25 @@ def shared(monkeypatch):
     return seen
 
 
+@pytest.fixture
+def eager(monkeypatch):
+    """Have a thread for each MiB of a result."""
+    monkeypatch.setattr(_plan_host, "_SHARED", 2**20)
+    forget_plans()
+    yield
+    monkeypatch.undo()
+    forget_plans()
+
+
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-def test_any_number_of_threads_writes_the_same_bytes(x, monkeypatch, threads):
+def test_any_number_of_threads_writes_the_same_bytes(x, shared, monkeypatch, threads):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(threads), raising=False)
-    for repeats in (REPEATS, (1, 1, 12), (5, 1, 1, 1), (2, 3, 1, 2)):
-        assert np.array_equal(tileops.tile(x, repeats), np.tile(x, repeats))
+    counts = (REPEATS, (1, 1, 12), (5, 1, 1, 1), (2, 3, 1, 2))
+    for repeats in counts:
+        out = np.zeros(tileops.tile_shape(x.shape, repeats), x.dtype)
+        assert np.array_equal(tileops.tile(x, repeats, out=out), np.tile(x, repeats))
+    assert [n for n, _ in shared] == ([threads] * len(counts) if threads > 1 else [])
 
 
 def test_a_small_copy_has_one_thread(x, shared):

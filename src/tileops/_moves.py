@@ -44,7 +44,7 @@ class Nest(NamedTuple):
             sizes, source, target = [*sizes, run // word], (*source, word), (*target, word)
         return Nest(tuple(sizes), source, target, word)
 
-    def box(self, sizes: tuple[int, ...]) -> "Nest":
+    def block(self, sizes: tuple[int, ...]) -> "Nest":
         """Restrict the loops to fewer rounds, into a target that is contiguous."""
         return Nest(sizes, self.source, contiguous(sizes, self.word), self.word, self.copies)
 
@@ -68,6 +68,9 @@ class Columns:
 class Pairs:
     """The repeats of each word in the innermost axis, in words that hold two of them."""
 
+    words: int
+    """The most words of the source at once: a temporary holds each twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -81,9 +84,6 @@ class Loop:
 @dataclass(frozen=True, slots=True)
 class Again:
     """What a temporary holds is repeated by a plan of its own, as a contiguous source."""
-
-
-AGAIN = Again()
 
 
 @dataclass(frozen=True, slots=True)

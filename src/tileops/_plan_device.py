@@ -34,7 +34,7 @@ def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
     """
     best: tuple[Nest, ...] = (nest.in_words(widest_word(nest, alignment)),)
     for sizes in _stages(nest):
-        filled = nest.box(sizes)
+        filled = nest.block(sizes)
         if filled.nbytes * _SHARE > nest.nbytes:
             continue
         spread = _spread(nest, filled)

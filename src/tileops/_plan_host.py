@@ -10,9 +10,9 @@ from functools import lru_cache
 from math import ceil, gcd, prod
 
 from tileops._moves import (
-    AGAIN,
     COPY,
     WORDS,
+    Again,
     Columns,
     Move,
     Nest,
@@ -44,7 +44,7 @@ _BLOCK = 512 * 1024
 _COMPUTED_BLOCK = 2 * 1024 * 1024
 """The same of words that are computed: by several calls, each of which waits."""
 _CHUNK = 8 * 1024 * 1024
-"""The same for the cache that the cores share."""
+"""A block of the source that stays in the cache that the cores share, while it is repeated."""
 _CASTS = 80 * 1024
 """What NumPy takes besides, to make wide integers of narrow ones."""
 _PASSED = 256 * 1024
@@ -62,7 +62,7 @@ _SHORTEST = 6
 
 # Parts of a result
 _SHARE = 6
-"""A temporary is at most this part of what it is copied to; two of them then at most a quarter."""
+"""A temporary is at most this part of its target; with all those inside of it, a fifth."""
 _GATHERED = 12
 """The same of words that were read once: with a temporary for their repeats, a quarter."""
 
@@ -86,7 +86,7 @@ _COMPUTED_FROM = 2048
 _FEW = 4096
 """Fewer runs than these take less time than the steps that would make them wider."""
 _OFTEN = 8
-"""Repeats from which on reading the source anew for each part of them takes little."""
+"""Repeats from which on putting rows together anew for each part of them takes little."""
 
 # Threads
 _SHARED = 6 * 1024 * 1024
@@ -129,7 +129,7 @@ def plan_host(nest: Nest) -> Move:
     if _is_gathered(nest):  # read once, and planned again as what is contiguous
         once = _without_repeats(nest, nest.sizes)
         block = box(once, nest.word, min(_BLOCK, nest.nbytes // _GATHERED))
-        return looped(nest, block, Stage(block, COPY, AGAIN))
+        return looped(nest, block, Stage(block, COPY, Again()))
     run = _run(nest)
     axes = _columns(nest)
     # Words are computed in a temporary, and written in passes.
@@ -144,12 +144,25 @@ def plan_host(nest: Nest) -> Move:
         return looped(nest, block, COPY) if _is_written_again(nest, block) else COPY
     if nest.nbytes // run < _FEW:  # too few to be put together
         return Columns(axes) if axes else COPY
-    # Short runs are put together to wide ones in a temporary that is repeated as a whole.
-    sizes = _inside(nest, _WIDE)
-    block = box(sizes, nest.word, min(_BLOCK, nest.nbytes // _SHARE))
+    return _plan_short(nest, run, axes)
+
+
+def _plan_short(nest: Nest, run: int, axes: int) -> Move:
+    """Plan a copy of many short runs: in a temporary that is repeated as a whole, or in passes."""
+    most = min(_BLOCK, nest.nbytes // _SHARE)
+    block = box(_inside(nest), nest.word, most)
+    if not _is_written_again(nest, block):
+        block = box(_fewer_repeats(nest, run), nest.word, most)
     if _is_written_again(nest, block):
-        return looped(nest, block, Stage(block, plan_host(nest.box(block))))
-    return _plan_rows(nest) if run < _WIDE else COPY
+        return looped(nest, block, Stage(block, plan_host(nest.block(block))))
+    if not axes:
+        return COPY
+    if _is_paired(nest):
+        # Two thirds are the most that the temporary takes. Each block begins with a pair.
+        *outer, rows, n = box(nest.sizes, nest.word, 2 * most)
+        block = (*outer, max(2, rows // 2 * 2), n)
+        return looped(nest, block, Pairs(prod(block) // n))
+    return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
 
 
 def _is_gathered(nest: Nest) -> bool:
@@ -220,11 +233,11 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
     return not (is_short and nest.nbytes >= _PASSED and _columns(nest))
 
 
-def _inside(nest: Nest, wide: int) -> tuple[int, ...]:
+def _inside(nest: Nest) -> tuple[int, ...]:
     """Give the sizes without repeats of what is wide by itself."""
     sizes, inside = [], nest.word
     for n, step in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
-        sizes.append(1 if step == 0 and inside >= wide else n)
+        sizes.append(1 if step == 0 and inside >= _WIDE else n)
         inside *= n
     return tuple(reversed(sizes))
 
@@ -240,23 +253,12 @@ def _is_written_again(nest: Nest, block: tuple[int, ...]) -> bool:
     return any(step == 0 and size < n for n, step, size in loops)
 
 
-def _plan_rows(nest: Nest) -> Move:
-    """Plan a copy of short runs, each block of which is written once."""
-    run = _run(nest)
-    axis = len(nest.sizes) - (1 if run == nest.word else 2)
-    wider = ceil(_WIDE / run)
-    most = min(_BLOCK, nest.nbytes // _SHARE)
-    if axis >= 0 and nest.source[axis] == 0 and nest.sizes[axis] >= 4 * wider:
-        block = box((*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :]), nest.word, most)
-        return looped(nest, block, Stage(block, plan_host(nest.box(block))))
-    axes = _columns(nest)
-    if not axes:
-        return COPY
-    if _is_paired(nest):
-        # Two thirds are the most that the temporary takes. Each block begins with a pair.
-        *outer, rows, n = box(nest.sizes, nest.word, 2 * most)
-        return looped(nest, (*outer, max(2, rows // 2 * 2), n), Pairs())
-    return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
+def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:
+    """Give the sizes with as many repeats of each run as make it wide, if it has many more."""
+    axis, wider = len(nest.sizes) - (1 if run == nest.word else 2), ceil(_WIDE / run)
+    if nest.source[axis] != 0 or nest.sizes[axis] < 4 * wider:
+        return nest.sizes
+    return (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
 
 
 def _is_paired(nest: Nest) -> bool:

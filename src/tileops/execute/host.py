@@ -83,7 +83,7 @@ def new(x: Any, plan: Plan) -> Any:
             write(x, plan, result)
             return result
         # A reshape has to copy nothing, or little.
-        is_flat = x.flags.c_contiguous or x.nbytes <= max(_COPIED, plan.nbytes // 4)
+        is_flat = x.flags.c_contiguous or x.nbytes <= _COPIED
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
             rows = make_contiguous_job(plan, x.ndim, x.itemsize).fresh
             if rows:

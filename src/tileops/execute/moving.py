@@ -4,7 +4,6 @@ from collections import deque
 from functools import lru_cache
 from itertools import product
 from math import prod
-from operator import mod
 from typing import Any
 
 import numpy as np
@@ -112,18 +111,16 @@ class Mover:
         self._taken: dict[tuple[int, ...], Any] = {}
 
     def carry_out(self, move: Move, target: Any, source: Any) -> None:
-        """Copy; a temporary in the source's place has one round along axes that are in columns."""
+        """Carry out the steps of a copy; `source` has the shape of `target`."""
         match move:
             case Copy():
                 self.assign(target, source)
             case Columns(axes):
-                sizes, rounds = target.shape[-axes:], source.shape[-axes:]
-                for index in product(*map(range, sizes)):
+                for index in product(*map(range, target.shape[-axes:])):
                     column = (..., *index)
-                    first = column if rounds == sizes else (..., *map(mod, index, rounds))
-                    self.assign(target[column], source[first])
-            case Pairs():
-                self.pair(target, source)
+                    self.assign(target[column], source[column])
+            case Pairs(words):
+                self.pair(target, source, words)
             case Loop(axis, step, body):
                 before = (slice(None),) * axis
                 for i in range(0, target.shape[axis], step):
@@ -139,7 +136,7 @@ class Mover:
         self.carry_out(stage.fill, block, source[part])
         match stage.spread:
             case Columns():
-                self.carry_out(stage.spread, target, block)
+                self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
             case Again():
                 self.again(target, block)
             case Copy():
@@ -161,7 +158,7 @@ class Mover:
                 return
         self.assign(target, block)
 
-    def pair(self, target: Any, source: Any) -> None:
+    def pair(self, target: Any, source: Any, most: int) -> None:
         """Write the repeats of each word, the last axis, in words that hold two of them.
 
         Of two words that follow each other, the first alone fills the front half of their repeats,
@@ -177,7 +174,7 @@ class Mover:
             for i in range(n):
                 np.copyto(target[..., i], source[..., i])
             return
-        doubled = self.empty((*outer, 4 * pairs)).view(dtype)
+        doubled = self.empty((2 * most,)).view(dtype)[: words.size].reshape(words.shape)
         self.assign(doubled, words)
         for i in range(half):
             np.copyto(wide[..., i], doubled[..., ::2])
