@@ -157,6 +157,7 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         ([], ["--repeats", "Usage: tileops tile SRC DST --repeats INT... [OPTIONS]"]),
         (["--repeats", "99999999999", "99999999999"], ["2**63-1", "smaller repeats"]),
         (["--repeats", "99999999999"], ["bytes and", "are free"]),
+        (["--repeats", "9" * 5000], ["whole numbers of up to 4300 digits"]),
         (["--repeats", "9", "--max-bytes", "1.5"], ["--max-bytes 1.5", "whole numbers"]),
         (["--repeats", "9", "--max-bytes", "100"], ["216 bytes", "max_bytes=100"]),
         (["--repeats", "2", "--library", "nope"], ["nope is not known", "numpy, torch"]),
@@ -246,6 +247,31 @@ def test_colours_are_read_as_rgb_and_transparency_is_kept(tmp_path):
         image.save(tmp_path / "t.png", transparency=colour)
         assert run("tile", "t.png", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
         assert tuple(pixels(tmp_path / "y.png")[0, 0]) == expected
+
+
+def test_a_transparent_value_among_greys_of_16_bits_is_refused(tmp_path):
+    """Pillow would clip each grey to 255."""
+    greys = np.array([[7, 300], [40000, 65535]], np.uint16)
+    Image.fromarray(greys).save(tmp_path / "t.png", transparency=7)
+    refused(
+        run("tile", "t.png", "y.npy", "--repeats", 1, 1, 1, cwd=tmp_path), "mode I;16", "convert"
+    )
+
+
+def test_an_image_is_of_the_kinds_that_are_named(tmp_path):
+    """Pillow would start another program to read this one."""
+    Image.new("RGB", (4, 4)).save(tmp_path / "x.eps")
+    (tmp_path / "x.eps").rename(tmp_path / "x.jpg")
+    refused(run("tile", "x.jpg", "y.npy", "--repeats", 1, 1, 1, cwd=tmp_path), "cannot identify")
+
+
+def test_a_large_image_is_refused_before_it_is_decoded(tmp_path):
+    Image.new("RGB", (3000, 3000)).save(tmp_path / "x.png")
+    cut = (tmp_path / "x.png").read_bytes()[:200]  # its pixels cannot be decoded
+    (tmp_path / "x.png").write_bytes(cut)
+    words = ("tile", "x.png", "y.png", "--repeats", 1, 1, 1)
+    refused(run(*words, "--max-bytes", 26_999_999, cwd=tmp_path), "3000 by 3000", "27000000 bytes")
+    refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "no image that can be read")
 
 
 def test_a_rotated_photograph_stands_upright(tmp_path):

@@ -1,5 +1,6 @@
 """What is accepted as repeats or a shape, and what is refused."""
 
+import tracemalloc
 from collections import UserList
 
 import ml_dtypes
@@ -9,6 +10,8 @@ import pytest
 import tileops
 
 import variants
+
+ONE = tileops.directml.TensorDesc("FLOAT32", (1, 1))
 
 
 @pytest.fixture
@@ -205,3 +208,26 @@ def test_what_is_no_array_is_refused(x):
     for operator in (tileops.tile, tileops.expand):
         with pytest.raises(TypeError, match=r"no array; pass an array of NumPy.*numpy\.asarray"):
             operator(x, 2)
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("counts", [range(2**21), range(2**62), range(2**70)], ids=repr)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda counts: tileops.tile(np.ones(3), counts),
+        lambda counts: tileops.expand_shape((3,), counts),
+        lambda counts: tileops.onnx.expand(np.ones(3), counts),
+        lambda counts: tileops.onnx.infer_tile_shape((2, 3), counts),
+        lambda counts: tileops.onnx.infer_expand_shape((2, 3), counts),
+        lambda counts: tileops.directml.TileOperatorDesc(ONE, ONE, counts).check(),
+        lambda counts: tileops.directml.tile(np.ones((1, 1), np.float32), counts),
+    ],
+)
+def test_more_counts_than_any_array_has_axes_are_refused_unread(call, counts):
+    tracemalloc.start()
+    with pytest.raises(tileops.TileOpsError, match="no array has so many axes"):
+        call(counts)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20

@@ -14,6 +14,13 @@ import specifications
 import variants
 
 HUGE = (2**40, 2**40)
+
+
+class Unprintable:
+    def __repr__(self):
+        raise ZeroDivisionError
+
+
 REFUSED = {
     "Tile-1": [(2.5, 0), (float("nan"), 0), (-1, 0), (True, 0), (2, 2), (2, 0.5), (2**62, 0)],
     "Tile-6, Tile-13": [
@@ -180,10 +187,13 @@ def test_a_desc_is_checked_without_an_array():
 
     checked()
     checked("DML_TENSOR_DATA_TYPE_FLOAT32")
-    for data_type in ("FLOAT64", "BOOL", "UINT4", "float32", "", None):
+    for data_type in ("FLOAT64", "BOOL", "UINT4", "float32", ""):
         for level in ("1.0", "4.1", "6.4"):
             with pytest.raises(tileops.DTypeError, match=f"has dtype '{data_type}'; .*FLOAT32"):
                 checked(data_type, level=level)
+    for data_type in (None, 10**5000, "x" * 10**6, Unprintable()):
+        with pytest.raises(tileops.DTypeError, match=r"has dtype (.{1,250}); .*FLOAT32"):
+            checked(data_type)
     for error, change in (
         (tileops.ShapeError, {"sizes": (0, 2)}),
         (tileops.ShapeError, {"sizes": (1,) * 9}),

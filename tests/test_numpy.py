@@ -38,6 +38,12 @@ def test_zero_width_strings_and_records_keep_their_dtype():
         x = np.ndarray((2,), dtype)
         result = tileops.tile(x, 3)
         assert (result.dtype, result.shape) == (x.dtype, (6,))
+        scalar = x[0]
+        result = tileops.tile(scalar, 3)
+        assert (result.dtype, result.shape) == (scalar.dtype, (3,))
+        assert tileops.expand(scalar, 3).dtype == scalar.dtype
+        out = np.ndarray(3, scalar.dtype)
+        assert tileops.tile(scalar, 3, out=out) is out
 
 
 def test_a_masked_array_keeps_its_mask_and_fill_value():

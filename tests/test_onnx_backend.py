@@ -568,8 +568,14 @@ def test_an_output_that_is_copied_is_named(backend):
 
 def test_wrong_kinds_of_options_are_refused(backend):
     node = helper.make_node("Identity", ["x"], ["y"])
-    with pytest.raises(tileops.DTypeError, match="opset_version is '13'; pass an int"):
-        backend.run_node(node, [np.ones(1)], opset_version="13")
+    for opset in ("13", True, 13.0):
+        with pytest.raises(tileops.DTypeError, match=r"opset_version is .*; pass an int"):
+            backend.run_node(node, [np.ones(1)], opset_version=opset)
+    for opset in (0, -1, 2**31, 10**5000):
+        with pytest.raises(tileops.UnsupportedError, match=r"opset_version is .* knows 1 to"):
+            backend.run_node(node, [np.ones(1)], opset_version=opset)
+    with pytest.raises(tileops.UnsupportedError, match="the library is list"):
+        tileops.onnx.backend.for_library(["numpy"])
     assert not backend.supports_device(None)
     with pytest.raises(tileops.UnsupportedError, match="the device is 0"):
         backend.run_node(node, [np.ones(1)], 0)

@@ -1,6 +1,8 @@
 """Whole models on ONNX's reference evaluator, with Tile and Expand from here."""
 
 import numpy as np
+import onnx
+import onnx.inliner
 import pytest
 from onnx.parser import parse_model
 from onnx.reference import ReferenceEvaluator
@@ -107,3 +109,19 @@ def test_a_node_with_too_few_inputs_is_named():
     new_ops = tileops.onnx.reference.ops()
     with pytest.raises(tileops.UnsupportedError, match=r"node 'y' \(Tile\): Tile of 1 inputs"):
         ReferenceEvaluator(model, new_ops=new_ops).run(None, {"x": np.ones(1, np.float32)})
+
+
+def test_functions_of_a_model_are_inlined_first():
+    model = parse_model("""
+        <ir_version: 8, opset_import: ["": 13, "local": 1]>
+        g (float[2, 3] x, int64[k] repeats) => (float[a, b] y) { y = local.Wall (x, repeats) }
+        <domain: "local", opset_import: ["": 13]>
+        Wall (x, repeats) => (y) { y = Tile (x, repeats) }
+    """)
+    inputs = {"x": np.ones((2, 3), np.float32), "repeats": np.array([2])}
+    ops = tileops.onnx.reference.ops()
+    (padded,) = ReferenceEvaluator(model, new_ops=ops).run(None, inputs)
+    assert padded.shape == (2, 6), "in functions the evaluator's own run: the docs say so"
+    inlined = onnx.inliner.inline_local_functions(model)
+    with pytest.raises(tileops.RepeatsError, match="repeats has 1 entry"):
+        ReferenceEvaluator(inlined, new_ops=ops).run(None, inputs)

@@ -11,7 +11,7 @@ from tileops.execute.array_api import Executor
 
 _INT = frozenset({int})
 
-_MOST = 2**20
+MOST_COUNTS = 2**20
 """The most counts that are read: no array has so many axes."""
 
 
@@ -29,8 +29,7 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     if _is_array(value):
         return _read_array(argument, "", value, of)
     if is_sequence(value):
-        if len(value) > _MOST:
-            raise _too_many(argument, "", len(value))
+        check_length(argument, value)
         return read_counts(argument, tuple(value), of)
     count = _read_one(argument, "", value, of)
     if argument.is_vector:
@@ -46,6 +45,16 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(
         value, str | bytes | bytearray | memoryview
     )
+
+
+def check_length(argument: Argument, value: Sequence[Any]) -> None:
+    """Refuse a sequence of more counts than any array has axes."""
+    number: int | str = "more than 2**63"
+    with suppress(OverflowError):
+        number = len(value)
+        if number <= MOST_COUNTS:
+            return
+    raise _too_many(argument, "", number)
 
 
 def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
@@ -135,7 +144,7 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         )
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
-    if rank == 1 and known(array.shape[0]) and array.shape[0] > _MOST:
+    if rank == 1 and known(array.shape[0]) and array.shape[0] > MOST_COUNTS:
         raise _too_many(argument, where, array.shape[0])
     values = _values(argument, where, executor, array)
     if _INT.issuperset(map(type, values)):
@@ -145,7 +154,7 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     return tuple(_read_one(argument, f"{where}[{i}]", v, of) for i, v in enumerate(values))
 
 
-def _too_many(argument: Argument, where: str, number: int) -> Exception:
+def _too_many(argument: Argument, where: str, number: int | str) -> Exception:
     return argument.error(
         f"{argument.operator}: {argument.name}{where} has {number} {argument.noun}s; no array has "
         f"so many axes; pass one for each axis"

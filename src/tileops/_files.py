@@ -46,6 +46,9 @@ _MODES = {
 }
 """Pillow's name for pixels of a dtype and a number of channels."""
 
+_WITH_ALPHA = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}
+"""What images of a mode become if one of their values stands for transparency."""
+
 _COLOURS = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
 """Modes whose channels are no RGB, and become it when they are read."""
 
@@ -56,12 +59,15 @@ class FileFormatError(ValueError):
     """A file that cannot be read as an array, or an array that cannot be saved so."""
 
 
-def read(path: Path) -> np.ndarray[Any, Any]:
-    """Read an array: .npy memory-mapped, an image as (height, width, channels)."""
+def read(path: Path, most: int | None = None) -> np.ndarray[Any, Any]:
+    """Read an array: .npy memory-mapped, an image as (height, width, channels).
+
+    An image of more than `most` bytes is refused before its pixels are decoded.
+    """
     _check_suffix(path)
     is_image = path.suffix.lower() != ".npy"
     try:
-        return _read_pixels(path) if is_image else np.lib.format.open_memmap(path, mode="c")
+        return _read_pixels(path, most) if is_image else np.lib.format.open_memmap(path, mode="c")
     except (MemoryError, FileFormatError):
         raise
     except Exception as error:  # what is broken fails in parsers of many kinds
@@ -71,13 +77,25 @@ def read(path: Path) -> np.ndarray[Any, Any]:
         raise FileFormatError(f"{path}: no {kind}: {error}") from error
 
 
-def _read_pixels(path: Path) -> np.ndarray[Any, Any]:
+def _read_pixels(path: Path, most: int | None) -> np.ndarray[Any, Any]:
+    kinds = {kind.name for kind in FORMATS.values()}  # Pillow knows some that other programs read
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        with Image.open(path) as image:
+        with Image.open(path, formats=tuple(kinds)) as image:
+            nbytes = prod(image.size) * len(image.getbands()) * (2 if image.mode == "I;16" else 1)
+            if most is not None and nbytes > most:
+                raise FileFormatError(
+                    f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
+                    f"so does a result at the least, more than --max-bytes {most}; raise it"
+                )
             upright = ImageOps.exif_transpose(image)
     if "transparency" in upright.info:
-        upright = upright.convert("LA" if upright.mode in ("1", "L") else "RGBA")
+        if upright.mode not in _WITH_ALPHA:
+            raise FileFormatError(
+                f"{path}: images of mode {upright.mode} with a transparent value are not read; "
+                f"convert it to RGBA, or to greyscale without transparency"
+            )
+        upright = upright.convert(_WITH_ALPHA[upright.mode])
     elif upright.mode == "P" or upright.mode in _COLOURS:
         upright = upright.convert("RGB")
     if upright.mode not in _MODES.values():

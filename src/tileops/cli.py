@@ -39,9 +39,10 @@ def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
     """Read whole numbers: the library's own reading of ints rounds 1.5 to 2."""
     try:
         return [int(token.value) for token in tokens]
-    except ValueError:
+    except ValueError:  # Python reads 4300 digits
         words = " ".join(token.value for token in tokens)[:80]
-        raise CommandError(f"{tokens[0].keyword} {words}: takes whole numbers only") from None
+        rule = f"takes whole numbers of up to {sys.get_int_max_str_digits()} digits only"
+        raise CommandError(f"{tokens[0].keyword} {words}: {rule}") from None
 
 
 def _whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -139,7 +140,7 @@ def _apply(
     argument = operator.argument
     if not counts:
         raise CommandError(f"--{argument.name} needs a whole number for each axis, such as 4 6 1")
-    x = _files.read(src)
+    x = _files.read(src, None if 0 in counts else max_bytes)
     shape = result_shape(operator, x.shape, tuple(counts))
     if max_bytes is not None:
         check_limit(argument, shape, x.itemsize, max_bytes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._counts import read_counts
+from tileops._counts import MOST_COUNTS, is_sequence, read_counts
 from tileops._rules import (
     TILE,
     Argument,
@@ -312,8 +312,9 @@ _OPERATORS = {level: _at(level) for level in _LEVELS}
 
 def _tuple(value: Any) -> Any:
     try:
-        return value if isinstance(value, str) else tuple(value)
-    except TypeError:  # not a sequence: check says so
+        is_long = is_sequence(value) and len(value) > MOST_COUNTS
+        return value if is_long or isinstance(value, str) else tuple(value)
+    except (TypeError, OverflowError):  # no sequence, or a long one: check says so
         return value
 
 
@@ -333,5 +334,8 @@ def _sizes(operator: str, tensor: str) -> Argument:
 def _dtype(tensor: TensorDesc) -> str:
     """Name a data type as arrays do; one that the operator never takes as it was given."""
     names = {data_type: name for name, data_type in _DTYPES_4_1.items()}
-    given = str(tensor.data_type)
-    return names.get(given.removeprefix("DML_TENSOR_DATA_TYPE_"), repr(given))
+    given = tensor.data_type
+    unknown = describe(given).removeprefix("str ")
+    if not isinstance(given, str):
+        return unknown
+    return names.get(given.removeprefix("DML_TENSOR_DATA_TYPE_"), unknown)

@@ -138,7 +138,13 @@ def _plain(operator: str, name: str, array: Any) -> Any:
             f"{operator}: out= works between plain NumPy arrays, and the {name} is "
             f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or omit out="
         )
-    return np.asarray(array)
+    return _as_array(array)
+
+
+def _as_array(x: Any) -> Any:
+    """Give a scalar or a subclass as a plain array; NumPy makes zero-width text one wide."""
+    is_empty = isinstance(x, np.generic) and x.dtype.itemsize == 0
+    return np.ndarray((), x.dtype) if is_empty else np.asarray(x)
 
 
 def _broadcast(values: Any, plan: Plan) -> Any:
@@ -152,7 +158,7 @@ def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     if type(x) is np.ndarray:
         return make(x, plan)
     if isinstance(x, np.generic):
-        return make(np.asarray(x), plan)
+        return make(_as_array(x), plan)
     if type(x) is np.ma.MaskedArray:
         result: Any = make(np.asarray(x), plan).view(np.ma.MaskedArray)
         result._update_from(x)  # noqa: SLF001 (the constructor would settle the fill value)

@@ -11,7 +11,7 @@ from onnx import helper
 from onnx.backend.base import Backend, BackendRep
 
 from tileops import execute
-from tileops._rules import TILE, Operator, show
+from tileops._rules import TILE, Operator, describe, show
 from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, UnsupportedError
 from tileops.execute.array_api import Executor
@@ -22,7 +22,6 @@ from tileops.onnx._schemas import VERSIONS
 __all__ = ["for_library"]
 
 
-@cache
 def for_library(name: str) -> type[Backend]:
     """Give ONNX's backend interface over the arrays of a library.
 
@@ -85,7 +84,12 @@ def for_library(name: str) -> type[Backend]:
     (array([[1., 2.],
            [1., 2.]], dtype=float32),)
     """
-    return type(f"{name}_backend", (_LibraryBackend,), {"executor": executor_for(name)})
+    return _backend_of(executor_for(name))
+
+
+@cache
+def _backend_of(executor: Executor) -> type[Backend]:
+    return type(f"{executor.library}_backend", (_LibraryBackend,), {"executor": executor})
 
 
 class _LibraryBackend(Backend):
@@ -165,11 +169,16 @@ class _LibraryBackend(Backend):
         """Run a single node, by the latest opset if none is given."""
         device = cls._device(device)
         check_options("ONNX backend", max_bytes=max_bytes)
-        opset = onnx.defs.onnx_opset_version() if opset_version is None else opset_version
+        latest = onnx.defs.onnx_opset_version()
+        opset = latest if opset_version is None else opset_version
         if not isinstance(node, onnx.NodeProto):
             raise DTypeError(f"the node is {type(node).__name__}; pass an onnx.NodeProto")
-        if not isinstance(opset, int):
-            raise DTypeError(f"opset_version is {opset!r}; pass an int")
+        if not isinstance(opset, int) or isinstance(opset, bool):
+            raise DTypeError(f"opset_version is {describe(opset)}; pass an int")
+        if not 1 <= opset <= latest:
+            raise UnsupportedError(
+                f"opset_version is {show(opset)}; this onnx knows 1 to {latest}; pass one of these"
+            )
         check_node(node, opset)
         check_attributes(node)
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]

@@ -41,6 +41,11 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     --------
     tileops.onnx.backend.for_library : Models of Tile and Expand alone.
 
+    Notes
+    -----
+    The evaluator does not pass them on to the functions of a model, in which its own run:
+    inline these first, with ``onnx.inliner.inline_local_functions``.
+
     Examples
     --------
     >>> import numpy as np
