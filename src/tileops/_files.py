@@ -88,7 +88,9 @@ def _read_pixels(path: Path, most: int | None) -> np.ndarray[Any, Any]:
                     f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
                     f"so does a result at the least, more than --max-bytes {most}; raise it"
                 )
-            upright = ImageOps.exif_transpose(image)
+            ImageOps.exif_transpose(image, in_place=True)
+            image.load()
+    upright: Image.Image = image
     if "transparency" in upright.info:
         if upright.mode not in _WITH_ALPHA:
             raise FileFormatError(
