@@ -8,6 +8,8 @@ import pytest
 
 import tileops
 
+import variants
+
 pytestmark = pytest.mark.library("jax")
 
 
@@ -140,5 +142,6 @@ def test_bfloat16_subnormals_survive(jax, operator, counts):
     x = jnp.asarray(bits).view(jnp.bfloat16)
     result = operator(x, counts)
     assert np.array_equal(np.asarray(result.view(jnp.uint16)), np.tile(bits, (3, 1)))
-    own = jnp.broadcast_to(x, (3, 2))
-    assert not np.any(np.asarray(own.view(jnp.uint16))[:, 1]), "no longer so: use it for bfloat16"
+    if variants.converts_bfloat16():
+        own = np.asarray(jnp.broadcast_to(x, (3, 2)).view(jnp.uint16))
+        assert not np.any(own[:, 1]), "no longer so: use it for bfloat16"

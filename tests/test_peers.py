@@ -8,6 +8,8 @@ import pytest
 
 import tileops
 
+import variants
+
 INT8 = np.array([100, 100], np.int8)
 
 
@@ -56,7 +58,7 @@ def test_jax():
 
     assert jnp.tile(jnp.ones(3), True).shape == (3,)
     subnormal = jax.lax.bitcast_convert_type(jnp.ones((1, 1), jnp.uint16), jnp.bfloat16)
-    if jax.default_backend() == "cpu":
+    if jax.default_backend() == "cpu" and variants.converts_bfloat16():
         for tile in (jnp.tile, jax.jit(tileops.tile, static_argnums=1)):
             assert not np.any(np.asarray(tile(subnormal, (3, 2))).view(np.uint16))
     assert np.all(np.asarray(tileops.tile(subnormal, (3, 2))).view(np.uint16) == 1)

@@ -7,6 +7,7 @@ tests compare bits for dtypes that NumPy does not know.
 import importlib
 import sys
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -77,6 +78,12 @@ def forget_plans():
     ):
         for name in names:
             getattr(importlib.import_module(module), name).cache_clear()
+
+
+def converts_bfloat16():
+    """Whether the processor has instructions for bfloat16: XLA's take subnormals for 0 then."""
+    about = Path("/proc/cpuinfo")
+    return about.exists() and "avx512_bf16" in about.read_text(encoding="utf-8").split()
 
 
 STANDARD = {

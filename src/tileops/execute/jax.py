@@ -134,8 +134,8 @@ def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
 def _zero_bits(dtype: Any) -> Any:
     """Give the zero of the integers that carry floats which XLA on a CPU moves as wider ones.
 
-    There subnormals of bfloat16 become 0, and NaNs of 8 bits change where they are concatenated.
-    None for every other dtype.
+    There subnormals of bfloat16 become 0, if the processor has instructions for it, and NaNs of
+    8 bits change where they are concatenated. None for every other dtype.
     """
     if dtype == jnp.bfloat16:
         return np.uint16(0)
