@@ -65,7 +65,7 @@ def _parts(results: Results, plots: list[str]) -> Iterator[str]:
 def _machine(results: Results) -> Iterator[str]:
     yield "| | |\n| --- | --- |"
     for fact, name in FACTS.items():
-        if results.facts.get(fact):
+        if fact in results.facts:
             value = results.facts[fact]
             yield f"| {name} | {f'`{value}`' if fact == 'command' else value} |"
     packages = ("tileops", *PACKAGES)

@@ -188,7 +188,9 @@ def describe_run(command: str) -> dict[str, str | int]:
     facts = {name: collected[name] for name in _ABOUT_THE_MACHINE if name in collected}
     facts["date"] = str(facts["date"]).partition(".")[0]
     facts["machine"] = platform.machine()
-    facts["cpu_kind"] = _cpu_kind()
+    kind = _cpu_kind()
+    if kind:
+        facts["cpu_kind"] = kind
     facts["command"] = command
     facts["tileops_version"] = tileops.__version__
     for package in PACKAGES:

@@ -2,7 +2,6 @@
 
 import math
 import os
-import tracemalloc
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import pytest
 from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
+from memory import peak_of
 from tileops._moves import COPY, broadcast_nest, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
@@ -43,15 +43,6 @@ def nest_between(shape, repeats, itemsize):
 
 def nest_of(workload):
     return nest_between(workload.shape, workload.repeats, workload.itemsize)
-
-
-def peak_of(call):
-    """Give the most bytes that a call holds beyond those before it."""
-    tracemalloc.start()
-    call()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
 
 
 def assert_takes_a_quarter(x, repeats, more=0):

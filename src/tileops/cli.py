@@ -39,9 +39,9 @@ def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
     """Read whole numbers: the library's own reading of ints rounds 1.5 to 2."""
     try:
         return [int(token.value) for token in tokens]
-    except ValueError:  # Python reads 4300 digits
+    except ValueError:
         words = " ".join(token.value for token in tokens)[:80]
-        rule = f"takes whole numbers of up to {sys.get_int_max_str_digits()} digits only"
+        rule = "takes whole numbers only, and Python reads 4300 digits at most"
         raise CommandError(f"{tokens[0].keyword} {words}: {rule}") from None
 
 
