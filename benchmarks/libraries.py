@@ -190,6 +190,8 @@ class Comparison(NamedTuple):
     """What writes as much in the same rounds and reads nothing, where there is such."""
     is_expand: bool = False
     has_pauses: bool = False
+    has_twin: bool = False
+    """Whether the native call is timed twice: where both sides run the same program."""
     note: str = ""
 
 
@@ -229,8 +231,14 @@ COMPARISONS = {
         has_pauses=True,
     ),
     "torch_compiled": Comparison(
-        "PyTorch, under `torch.compile`", "`torch.tile`", torch_compiled, has_pauses=True
+        "PyTorch, under `torch.compile`",
+        "`torch.tile`",
+        torch_compiled,
+        has_pauses=True,
+        has_twin=True,
     ),
-    "jax": Comparison("JAX, eager", "`jnp.tile`", jax_eager, has_pauses=True),
-    "jax_jit": Comparison("JAX, under `jax.jit`", "`jnp.tile`", jax_jitted, has_pauses=True),
+    "jax": Comparison("JAX, eager", "`jnp.tile`", jax_eager, has_pauses=True, has_twin=True),
+    "jax_jit": Comparison(
+        "JAX, under `jax.jit`", "`jnp.tile`", jax_jitted, has_pauses=True, has_twin=True
+    ),
 }

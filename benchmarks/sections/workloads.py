@@ -14,6 +14,10 @@ _FILL = (
     "The fill writes one byte as often as the result has bytes, into memory of the same kind, in "
     "the same rounds. "
 )
+_TWIN = (
+    "Both run the same kernel. So the native call is timed twice in each round, as a side of its "
+    "own: the last column is the ratio of its two times, which would be 1 on a silent machine. "
+)
 
 
 def measure(recorder: Recorder) -> None:
@@ -28,6 +32,8 @@ def measure(recorder: Recorder) -> None:
             check(sides, expected, workload.name)
             if comparison.limit is not None:
                 sides["fill"] = comparison.limit(workload)
+            if comparison.has_twin:
+                sides["twin"] = sides["native"]
             recorder.compare(
                 SECTION,
                 group,
@@ -72,41 +78,37 @@ def _table(results: Results, group: str) -> Table:
         comparison.title,
         f"{comparison.native} against tileops on the same array. The ratio is the time of "
         f"{comparison.native} divided by the time of tileops: above 1, tileops is faster. "
-        f"{_FILL if comparison.limit else ''}{comparison.note}",
+        f"{_FILL if comparison.limit else ''}{_TWIN if comparison.has_twin else ''}"
+        f"{comparison.note}",
         (
             *("workload", "MB", "native GB/s", "tileops GB/s"),
             *(("fill GB/s",) if comparison.limit else ()),
             *("ratio", "of all rounds"),
+            *(("of equal calls",) if comparison.has_twin else ()),
         ),
     )
-    ratios: list[float | None] = []
-    of_all: list[float | None] = []
+    ratios = []
     for case in results.cases(SECTION, group):
         size = float(results.fact(SECTION, group, case, "native", "bytes"))
         native = results.calm(SECTION, group, case, "native")
         ours = results.calm(SECTION, group, case, "tileops")
-        fill = results.calm(SECTION, group, case, "fill")
-        ratios.append(ratio(ours, native))
         medians = (results.median(SECTION, group, case, side) for side in ("tileops", "native"))
-        of_all.append(ratio(*medians))
+        ratios.append([ratio(ours, native), ratio(*medians)])
+        speeds = [native, ours]
+        if comparison.limit:
+            speeds.append(results.calm(SECTION, group, case, "fill"))
+        if comparison.has_twin:
+            ratios[-1].append(ratio(results.calm(SECTION, group, case, "twin"), native))
         table.rows.append(
             (
                 case,
                 number(size / 1e6),
-                number(gigabytes_per_second(size, native)),
-                number(gigabytes_per_second(size, ours)),
-                *((number(gigabytes_per_second(size, fill)),) if comparison.limit else ()),
-                number(ratios[-1], 2),
-                number(of_all[-1], 2),
+                *(number(gigabytes_per_second(size, seconds)) for seconds in speeds),
+                *(number(value, 2) for value in ratios[-1]),
             )
         )
-    between = [""] * (len(table.header) - 3)
-    table.summary = [
-        ("lowest", *between, *(number(min(column), 2) for column in (ratios, of_all))),
-        (
-            "geometric mean",
-            *between,
-            *(number(geometric_mean(column), 2) for column in (ratios, of_all)),
-        ),
-    ]
+    columns = list(zip(*ratios, strict=True))
+    between = [""] * (len(table.header) - 1 - len(columns))
+    for name, summary in (("lowest", min), ("geometric mean", geometric_mean)):
+        table.summary.append((name, *between, *(number(summary(column), 2) for column in columns)))
     return table
