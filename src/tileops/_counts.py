@@ -6,7 +6,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, check_element, describe, known, show
+from tileops._rules import Argument, describe, known, show
 from tileops.execute.array_api import Executor
 
 _INT = frozenset({int})
@@ -26,7 +26,7 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
         if _INT.issuperset(map(type, value)):
             return tuple(value)
         return tuple(_read_one(argument, f"[{i}]", count, of) for i, count in enumerate(value))
-    if _is_array(value):
+    if is_array(value):
         return _read_array(argument, "", value, of)
     if is_sequence(value):
         check_length(argument, value)
@@ -57,52 +57,8 @@ def check_length(argument: Argument, value: Sequence[Any]) -> None:
     raise _too_many(argument, "", number)
 
 
-def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
-    """Turn a number, or an array of one element of one of these dtypes, into an int.
-
-    A float counts if its value is whole.
-    """
-    if isinstance(value, tuple | list) and len(value) == 1:
-        value = value[0]
-    if _is_array(value):
-        value = _read_element(argument, value, dtypes)
-    if type(value) is int:
-        return value
-    if type(value) is not float:
-        return _read_index(argument, value, dtypes)
-    if not value.is_integer():
-        raise argument.error(
-            f"{argument.operator}: {argument.name} is {value}; it must be a whole number, though "
-            f"its type may be float; pass one"
-        )
-    return int(value)
-
-
-def _read_index(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
-    if execute.is_symbolic(value):
-        return value  # type: ignore[no-any-return]
-    with suppress(Exception):  # it is anybody's code
-        if not isinstance(value, bool | float):
-            return index(value)
-    raise argument.type_error(
-        f"{argument.operator}: {argument.name} is {describe(value)}; it must be one whole number; "
-        f"pass an int, or one element of {' or '.join(dtypes)}"
-    )
-
-
-def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
-    executor = _executor(argument, "", array)
-    check_element(argument, executor.dtype(array), dtypes)
-    shape = tuple(array.shape)
-    if any(size != 1 for size in shape):
-        raise argument.error(
-            f"{argument.operator}: {argument.name} has shape {shape}; it must have one element; "
-            f"pass a single number"
-        )
-    return _values(argument, "", executor, array[(0,) * len(shape)])[0]
-
-
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Whether a value looks like an array, of whichever library."""
     if type(value) is int:  # a symbolic one too, to torch.compile, which can ask it nothing else
         return False
     try:
@@ -114,7 +70,7 @@ def _is_array(value: Any) -> bool:
 def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -> int:
     if type(count) is int:
         return count
-    if _is_array(count):
+    if is_array(count):
         if len(count.shape) == 0:
             return _read_array(argument, where, count, of)[0]
     elif execute.is_symbolic(count):
@@ -134,7 +90,7 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
 
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
-    executor = _executor(argument, where, array)
+    executor = executor_for(argument, where, array)
     rank = len(array.shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
         single = "" if argument.is_vector and not where else "an int or "
@@ -146,7 +102,7 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         _check_dtype(argument, where, executor, array)
     if rank == 1 and known(array.shape[0]) and array.shape[0] > MOST_COUNTS:
         raise _too_many(argument, where, array.shape[0])
-    values = _values(argument, where, executor, array)
+    values = values_of(argument, where, executor, array)
     if _INT.issuperset(map(type, values)):
         return tuple(values)
     if rank == 0:
@@ -171,7 +127,8 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
         )
 
 
-def _executor(argument: Argument, where: str, array: Any) -> Executor:
+def executor_for(argument: Argument, where: str, array: Any) -> Executor:
+    """Give the executor of an array of counts, or refuse one of no known library."""
     executor = execute.find(array)
     if executor is None:
         kind = f"{type(array).__module__}.{type(array).__name__}"
@@ -179,7 +136,8 @@ def _executor(argument: Argument, where: str, array: Any) -> Executor:
     return executor
 
 
-def _values(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
+def values_of(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
+    """Give the values of an array of counts, or refuse one whose values are not known now."""
     try:
         return executor.numbers(array)
     except Exception as error:

@@ -121,17 +121,19 @@ def describe(value: Any) -> str:
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
     """Refuse counts out of range; `rank` is that of the array they are aligned with."""
     for i, count in enumerate(counts):
-        if not _in_range(argument, count):
+        if not in_range(argument, count):
             axis = i + max(rank - len(counts), 0)
             given = f"[{i}] is {show(count)} ({argument.name}={show(counts)})"
-            raise _out_of_range(argument, axis, count, given)
+            raise out_of_range(argument, axis, count, given)
 
 
-def _in_range(argument: Argument, count: int) -> bool:
+def in_range(argument: Argument, count: int) -> bool:
+    """Whether a count lies between the least and the greatest, or is a symbol."""
     return not is_less(count, argument.least) and not exceeds(count, argument.greatest)
 
 
-def _out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exception:
+def out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exception:
+    """Describe a count that is not in range; `given` says where it stood."""
     rule = "be negative" if argument.least == 0 else f"be less than {argument.least}"
     remedy = argument.remedy
     if count > argument.greatest:
@@ -149,15 +151,6 @@ def check_dtype(operator: Operator, dtype: str) -> None:
             f"{operator.name}: the input has dtype {dtype}; {operator.name} takes "
             f"{', '.join(operator.dtypes.values())}; convert it, or use {operator.general}, "
             f"which takes every dtype"
-        )
-
-
-def check_element(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -> None:
-    """Refuse a number of another dtype than the input's type T, or int64."""
-    if dtype not in dtypes:
-        raise argument.type_error(
-            f"{argument.operator}: {argument.name} is of {dtype}; {argument.operator} takes "
-            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it"
         )
 
 
@@ -251,25 +244,6 @@ def no_broadcast(
         f"asks for {show(wanted)} ({argument.name}={show(given)}); two sizes must be equal or one "
         f"of them 1; pass 1 or {show(size)}{remedy}"
     )
-
-
-def tile_along(
-    argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tile of one axis: the counts are how often, and which axis."""
-    tiles, axis = counts
-    rank = len(shape)
-    if not -rank <= axis < rank:
-        axes = f"pass one from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
-        raise ShapeError(
-            f"{argument.operator}: axis is {show(axis)} for rank {rank} "
-            f"(input shape {show(shape)}); {axes}"
-        )
-    if not _in_range(argument, tiles):
-        raise _out_of_range(argument, axis % rank, tiles, f" is {show(tiles)}")
-    repeats = [1] * rank
-    repeats[axis] = tiles
-    return shape, tuple(repeats)
 
 
 TILE = Operator(

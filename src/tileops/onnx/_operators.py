@@ -3,18 +3,10 @@
 from typing import Any
 
 from tileops import execute
-from tileops._counts import read_whole
-from tileops._rules import Operator, check_dtype
+from tileops._rules import Operator
 from tileops._run import run
-from tileops.onnx._schemas import (
-    EXPAND_8,
-    EXPAND_13,
-    INT64,
-    TILE_1,
-    TILE_1_AXIS,
-    TILE_6,
-    TILE_13,
-)
+from tileops.onnx._schemas import EXPAND_8, EXPAND_13, TILE_6, TILE_13
+from tileops.onnx._tile_1 import TILE_1, count_dtypes, read_tiles_and_axis
 
 
 def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
@@ -272,12 +264,9 @@ def expand_13(input: Any, shape: Any) -> Any:
 
 def apply(operator: Operator, input: Any, *counts: Any, max_bytes: int | None = None) -> Any:
     """Apply a version to what its node has as inputs."""
-    if operator is not TILE_1:
+    if operator is TILE_1:
+        dtype = execute.executor_of(TILE_1.name, input).dtype(input)
+        given: Any = read_tiles_and_axis(count_dtypes(dtype), *counts)
+    else:
         (given,) = counts
-        return run(operator, input, given, max_bytes=max_bytes)
-    dtype = execute.executor_of(TILE_1.name, input).dtype(input)
-    check_dtype(TILE_1, dtype)
-    tiles, axis = counts
-    tiles = read_whole(TILE_1.argument, tiles, (dtype, INT64))
-    axis = read_whole(TILE_1_AXIS, axis, (dtype, INT64))
-    return run(TILE_1, input, (tiles, axis), max_bytes=max_bytes)
+    return run(operator, input, given, max_bytes=max_bytes)

@@ -11,24 +11,18 @@ from tileops._rules import (
     Argument,
     Operator,
     expand_repeats,
-    tile_along,
     tile_repeats_unpadded,
 )
-from tileops.errors import ShapeError, ShapeTypeError
-
-_FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
+from tileops.onnx._tile_1 import FLOATS, INT64, TILE_1
 
 _ALL_6 = {
     **{name: f"tensor({name})" for name in ("bool", "complex64", "complex128", "string")},
     **{f"int{bits}": f"tensor(int{bits})" for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": f"tensor(uint{bits})" for bits in (8, 16, 32, 64)},
-    **_FLOATS,
+    **FLOATS,
 }
 
 _ALL_13 = {**_ALL_6, "bfloat16": "tensor(bfloat16)"}
-
-INT64 = "int64"
-"""The dtype of repeats and shape in every version."""
 
 
 def _int64_vector(argument: Argument, operator: str) -> Argument:
@@ -44,12 +38,6 @@ def _expand(version: int, dtypes: dict[str, str]) -> Operator:
     return Operator(argument, expand_repeats, dtypes, general="tileops.expand")
 
 
-TILE_1 = Operator(
-    TILE.argument._replace(operator="Tile-1", name="tiles", greatest=LIMIT), tile_along, _FLOATS
-)
-TILE_1_COUNTS = (*_FLOATS, INT64)
-"""The dtypes of tiles and axis, where the input's, which is one of them or int64, is not known."""
-TILE_1_AXIS = Argument("Tile-1", "axis", ShapeError, ShapeTypeError, "")
 TILE_6 = _tile(6, _ALL_6)
 TILE_13 = _tile(13, _ALL_13)
 EXPAND_8 = _expand(8, _ALL_6)

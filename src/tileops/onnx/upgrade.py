@@ -6,8 +6,6 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, version_converter
 
-from tileops._counts import read_whole
-from tileops._rules import check_dtype, check_element
 from tileops.errors import TileOpsError, UnsupportedError
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
@@ -20,7 +18,14 @@ from tileops.onnx._models import (
     opset_of,
     read_tensor,
 )
-from tileops.onnx._schemas import INT64, TILE_1, TILE_1_AXIS, TILE_1_COUNTS, in_opset
+from tileops.onnx._schemas import in_opset
+from tileops.onnx._tile_1 import (
+    ARGUMENTS,
+    TILE_1,
+    check_count_dtype,
+    count_dtypes,
+    read_tiles_and_axis,
+)
 
 __all__ = ["upgrade"]
 
@@ -281,10 +286,8 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
     dtypes = _check_types(node, types)
     if given is None or not given.HasField("shape") or not {tiles, axis} <= set(constants):
         return None
-    counts = (
-        read_whole(TILE_1.argument, read_tensor(tiles, constants[tiles]), dtypes),
-        read_whole(TILE_1_AXIS, read_tensor(axis, constants[axis]), dtypes),
-    )
+    values = (read_tensor(name, constants[name]) for name in (tiles, axis))
+    counts = read_tiles_and_axis(dtypes, *values)
     _, repeats = TILE_1.align(TILE_1.argument, dims_of(given), counts)
     return made.constant(np.array(repeats, np.int64))
 
@@ -305,13 +308,10 @@ def _computed_repeats(node: Any, types: Any, _constants: Any, made: "_Nodes") ->
 def _check_types(node: Any, types: Any) -> tuple[str, ...]:
     """Refuse types that Tile-1 does not take; give those of the counts."""
     data, *counts = (_dtype(types.get(name)) for name in node.input)
-    dtypes = TILE_1_COUNTS
-    if data is not None:
-        check_dtype(TILE_1, data)
-        dtypes = (data, INT64)
-    for argument, dtype in zip((TILE_1.argument, TILE_1_AXIS), counts, strict=True):
+    dtypes = count_dtypes(data)
+    for argument, dtype in zip(ARGUMENTS, counts, strict=True):
         if dtype is not None:
-            check_element(argument, dtype, dtypes)
+            check_count_dtype(argument, dtype, dtypes)
     return dtypes
 
 

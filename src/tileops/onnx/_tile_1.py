@@ -1,0 +1,115 @@
+"""ONNX Tile-1, which repeats one axis: its rules, and how `tiles` and `axis` are read.
+
+Both are numbers of the input's own float type T, as the schema says, or int64, as it means.
+"""
+
+from contextlib import suppress
+from operator import index
+from typing import Any
+
+from tileops import execute
+from tileops._counts import executor_for, is_array, values_of
+from tileops._rules import (
+    LIMIT,
+    TILE,
+    Argument,
+    Operator,
+    check_dtype,
+    describe,
+    in_range,
+    out_of_range,
+    show,
+)
+from tileops.errors import ShapeError, ShapeTypeError
+
+FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
+
+INT64 = "int64"
+"""The dtype of every count of ONNX but those of Tile-1, where it is one of two."""
+
+
+def _along_axis(
+    argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tile of one axis: the counts are how often, and which axis."""
+    tiles, axis = counts
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        axes = f"pass one from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
+        raise ShapeError(
+            f"{argument.operator}: axis is {show(axis)} for rank {rank} "
+            f"(input shape {show(shape)}); {axes}"
+        )
+    if not in_range(argument, tiles):
+        raise out_of_range(argument, axis % rank, tiles, f" is {show(tiles)}")
+    repeats = [1] * rank
+    repeats[axis] = tiles
+    return shape, tuple(repeats)
+
+
+TILE_1 = Operator(
+    TILE.argument._replace(operator="Tile-1", name="tiles", greatest=LIMIT), _along_axis, FLOATS
+)
+ARGUMENTS = (TILE_1.argument, Argument("Tile-1", "axis", ShapeError, ShapeTypeError, ""))
+"""`tiles` and `axis`."""
+
+
+def count_dtypes(dtype: str | None) -> tuple[str, ...]:
+    """Name the dtypes of tiles and axis for an input's, which is refused if it is none of T.
+
+    For None, an input whose dtype is not known, all that they may have.
+    """
+    if dtype is None:
+        return (*FLOATS, INT64)
+    check_dtype(TILE_1, dtype)
+    return dtype, INT64
+
+
+def check_count_dtype(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -> None:
+    """Refuse a number of another dtype than the input's type T, or int64."""
+    if dtype not in dtypes:
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name} is of {dtype}; {argument.operator} takes "
+            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it"
+        )
+
+
+def read_tiles_and_axis(dtypes: tuple[str, ...], tiles: Any, axis: Any) -> tuple[int, ...]:
+    """Turn each into an int: a number, or an array of one element of one of these dtypes."""
+    pairs = zip(ARGUMENTS, (tiles, axis), strict=True)
+    return tuple(_read_whole(argument, value, dtypes) for argument, value in pairs)
+
+
+def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
+    if isinstance(value, tuple | list) and len(value) == 1:
+        value = value[0]
+    if is_array(value):
+        value = _read_element(argument, value, dtypes)
+    if type(value) is int or execute.is_symbolic(value):
+        return value  # type: ignore[no-any-return]
+    if type(value) is float:
+        if not value.is_integer():
+            raise argument.error(
+                f"{argument.operator}: {argument.name} is {value}; it must be a whole number, "
+                f"though its type may be float; pass one"
+            )
+        return int(value)
+    with suppress(Exception):  # it is anybody's code
+        if not isinstance(value, bool | float):
+            return index(value)
+    raise argument.type_error(
+        f"{argument.operator}: {argument.name} is {describe(value)}; it must be one whole number; "
+        f"pass an int, or one element of {' or '.join(dtypes)}"
+    )
+
+
+def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
+    executor = executor_for(argument, "", array)
+    check_count_dtype(argument, executor.dtype(array), dtypes)
+    shape = tuple(array.shape)
+    if any(size != 1 for size in shape):
+        raise argument.error(
+            f"{argument.operator}: {argument.name} has shape {shape}; it must have one element; "
+            f"pass a single number"
+        )
+    return values_of(argument, "", executor, array[(0,) * len(shape)])[0]
