@@ -5,7 +5,9 @@ No arrays, no libraries. A `Nest` describes the copy. `_plan_device` cuts it int
 may be planned `Again`, and `tileops.execute.moving` carries that out.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -148,6 +150,12 @@ def box(sizes: tuple[int, ...], word: int, most: int) -> tuple[int, ...]:
         block.append(max(1, min(n, most // inside)))
         inside *= n
     return tuple(reversed(block))
+
+
+def blocks(sizes: tuple[int, ...], block: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Cut an array into blocks, the last of which may be smaller along any axis."""
+    axes = zip(sizes, block, strict=True)
+    return product(*([slice(i, min(i + n, size)) for i in range(0, size, n)] for size, n in axes))
 
 
 def looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:

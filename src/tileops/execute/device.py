@@ -3,12 +3,11 @@
 All of it is queued in the library's current stream, and nothing waits for it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
-from tileops._moves import make_nest
+from tileops._moves import blocks, make_nest
 from tileops._plan import Plan
 from tileops._plan_device import Step, plan_device
 from tileops.execute._memory import Memory
@@ -42,7 +41,7 @@ def repeat(kernels: Kernels, plan: Plan, source: Memory, target: Memory, alignme
         if block == step.sizes:
             kernels.assign(to, of)
         else:
-            for part in _parts(step.sizes, block):
+            for part in blocks(step.sizes, block):
                 kernels.assign(to[part], of[part])
         x = written
     return bool(steps)
@@ -53,9 +52,3 @@ def _steps(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
 ) -> tuple[Step, ...]:
     return plan_device(make_nest(plan, source, target, itemsize), alignment, itemsize)
-
-
-def _parts(sizes: tuple[int, ...], block: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Cut an array into blocks."""
-    ends = zip(sizes, block, strict=True)
-    return product(*([slice(i, i + step) for i in range(0, n, step)] for n, step in ends))

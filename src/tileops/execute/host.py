@@ -1,13 +1,12 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
 from functools import lru_cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import Move, Nest, make_nest
+from tileops._moves import Move, Nest, blocks, make_nest
 from tileops._plan import Plan, contiguous
 from tileops._plan_host import (
     cut,
@@ -192,10 +191,8 @@ def _parts(nest: Nest, threads: int) -> tuple[Part, ...]:
 
     Once: calls that find the caches full would take 0.05 ms for it.
     """
-    loops = zip(nest.sizes, cut(nest, threads), strict=True)
-    slices = ([slice(i, min(i + step, n)) for i in range(0, n, step)] for n, step in loops)
     parts = []
-    for part in product(*slices):
+    for part in blocks(nest.sizes, cut(nest, threads)):
         sizes = tuple(along.stop - along.start for along in part)
         parts.append(Part(part, plan_host(nest._replace(sizes=sizes))))
     return tuple(parts)
