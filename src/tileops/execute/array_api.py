@@ -59,7 +59,10 @@ class Executor:
         return str(x.dtype).rpartition(".")[2]
 
     def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element, which the standard tells through finfo and iinfo."""
+        """Give the bytes of an element; a dtype of the standard tells them by finfo and iinfo."""
+        itemsize = getattr(x.dtype, "itemsize", None)
+        if itemsize is not None:
+            return int(itemsize)
         xp = array_api_compat.array_namespace(x)
         if xp.isdtype(x.dtype, "bool"):
             return 1

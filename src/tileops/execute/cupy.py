@@ -22,10 +22,6 @@ class CuPy(Executor):
 
     library = "cupy"
 
-    def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element."""
-        return int(x.dtype.itemsize)
-
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses, whose meaning the result could not carry."""
         super().check(operator, x, plan)

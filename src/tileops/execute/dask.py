@@ -41,10 +41,6 @@ class Dask(Executor):
         """Name the dtype; text is "string", objects are not looked at before they are computed."""
         return "string" if x.dtype.kind in "UT" else str(x.dtype.name)
 
-    def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element."""
-        return int(x.dtype.itemsize)
-
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse more chunks than a graph can name."""
         super().check(operator, x, plan)

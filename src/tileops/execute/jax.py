@@ -32,10 +32,6 @@ class Jax(Executor):
 
     max_rank = None
 
-    def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element."""
-        return int(x.dtype.itemsize)
-
     def plan(
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
