@@ -227,7 +227,8 @@ class Torch(Executor):
             )
         _out.check_layout(operator, x, out, plan)
         if not x.is_meta:
-            source, target = _memory(operator, x), _memory(operator, out)
+            source, target = _memory(x), _memory(out)
+            _check_addresses(operator, source, target)
             _out.check_memory(operator, source, target)
             is_moved = _pays(x, plan) and _is_private(x) and _is_private(out)
             if is_moved and _move(x, plan, out):
@@ -335,7 +336,7 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
 
 def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
-    source, target = _memory("", x), _memory("", out)
+    source, target = _memory(x), _memory(out)
     if _KINDS[x.device.type] is host:
         host.repeat(plan, source, target, torch.get_num_threads())
         return True
@@ -371,16 +372,20 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
         return executor.sum("tile", gradient, ctx.plan, ctx.shape), None, None
 
 
-def _memory(operator: str, x: Any) -> Memory:
+def _memory(x: Any) -> Memory:
     size = x.element_size()
-    address = _address(x)
-    if address == 0 and x.numel():
-        raise OutputError(
-            f"{operator}: the input or out is a {type(x).__name__} without an address (traced, "
-            f"fake, distributed, or inside torch.func), so that an overlap with out cannot be "
-            f"ruled out; omit out="
-        )
-    return Memory(address, tuple(x.shape), tuple(s * size for s in x.stride()), size, x)
+    return Memory(_address(x), tuple(x.shape), tuple(s * size for s in x.stride()), size, x)
+
+
+def _check_addresses(operator: str, *memories: Memory) -> None:
+    """Refuse a tensor that has none."""
+    for memory in memories:
+        if memory.address == 0 and 0 not in memory.shape:
+            raise OutputError(
+                f"{operator}: the input or out is a {type(memory.owner).__name__} without an "
+                f"address (traced, fake, distributed, or inside torch.func), so that an overlap "
+                f"with out cannot be ruled out; omit out="
+            )
 
 
 def _address(x: Any) -> int:
