@@ -15,14 +15,15 @@ from benchmarks.workloads import Workload, random_array
 
 Sides = dict[str, Call]
 
-TORCH_THREADS = 2
+THREADS = 2
+"""Of every library that can be told."""
 
 _CHUNK = 2**24
 
 
 def configure() -> None:
     """Give every library the same two threads, and JAX its 64-bit integers."""
-    torch.set_num_threads(TORCH_THREADS)
+    torch.set_num_threads(THREADS)
     jax.config.update("jax_enable_x64", True)
 
 

@@ -10,11 +10,9 @@ import openvino
 from onnx import helper
 from openvino import opset13
 
-from benchmarks.libraries import Sides, to_torch, used_memory
+from benchmarks.libraries import THREADS, Sides, to_torch, used_memory
 from benchmarks.timing import Call
 from benchmarks.workloads import Workload
-
-THREADS = 2
 
 
 def einops_pattern(workload: Workload) -> tuple[str, dict[str, int]]:

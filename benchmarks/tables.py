@@ -1,7 +1,6 @@
 """A table of a section, for the terminal and for Markdown."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import rich.box
@@ -67,11 +66,6 @@ def number(value: float | None, digits: int = 1) -> str:
 def ratio(ours: float, theirs: float) -> float:
     """Divide their time by ours: above 1, ours is faster."""
     return theirs / ours
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Average ratios, so that a half and a two make one."""
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def gigabytes_per_second(size: float, seconds: float | None) -> float | None:

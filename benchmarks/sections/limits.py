@@ -5,7 +5,7 @@ import mmap
 import numpy as np
 import torch
 
-from benchmarks.libraries import TORCH_THREADS
+from benchmarks.libraries import THREADS
 from benchmarks.results import Recorder, Results
 from benchmarks.tables import Table, gigabytes_per_second, number
 
@@ -18,14 +18,14 @@ WARM_FILLS = ("fill, NumPy", "fill, PyTorch")
 
 HOW = {
     "fill, NumPy": "`ndarray.fill` of bytes in use, one thread",
-    "fill, PyTorch": f"`Tensor.fill_` of bytes in use, {TORCH_THREADS} threads",
+    "fill, PyTorch": f"`Tensor.fill_` of bytes in use, {THREADS} threads",
     "fill of numbers, NumPy": "`ndarray.fill` of float32 in use, one thread",
     "copy, NumPy": "`np.copyto` between arrays in use, one thread",
     "copy from the cache, NumPy": "`np.copyto` of 256 KiB to each 256 KiB in use, one thread",
-    "copy, PyTorch": f"`Tensor.copy_` between tensors in use, {TORCH_THREADS} threads",
+    "copy, PyTorch": f"`Tensor.copy_` between tensors in use, {THREADS} threads",
     "fill of new memory, NumPy": "`np.empty`, then `fill`",
     "touch of new memory, NumPy": "`np.empty`, then a byte in each 4 KiB: what the system does",
-    "fill of new memory, PyTorch": f"`torch.empty`, then `fill_`, {TORCH_THREADS} threads",
+    "fill of new memory, PyTorch": f"`torch.empty`, then `fill_`, {THREADS} threads",
 }
 
 

@@ -1,6 +1,7 @@
 """tileops beside other libraries that repeat arrays on a CPU, workload by workload."""
 
 import functools
+import statistics
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import tileops
 from benchmarks import peers
 from benchmarks.libraries import Sides, as_bytes, check, to_torch, used_memory
 from benchmarks.results import Recorder, Results
-from benchmarks.tables import Table, geometric_mean, gigabytes_per_second, number, ratio
+from benchmarks.tables import Table, gigabytes_per_second, number, ratio
 from benchmarks.workloads import WORKLOADS, Workload, random_array
 
 TITLE = "Peers"
@@ -148,7 +149,7 @@ def _count(results: Results, groups: list[str]) -> Table:
                     "new" if group == "new" else "in use",
                     f"{sum(r > 1 for r in ratios)} of {len(ratios)}",
                     number(min(ratios), 2),
-                    number(geometric_mean(ratios), 2),
+                    number(statistics.geometric_mean(ratios), 2),
                 )
             )
     return table

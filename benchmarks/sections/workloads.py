@@ -1,10 +1,12 @@
 """The workloads in each library: its own operation against tileops."""
 
+import statistics
+
 import numpy as np
 
 from benchmarks.libraries import COMPARISONS, as_bytes, check
 from benchmarks.results import Recorder, Results
-from benchmarks.tables import Table, geometric_mean, gigabytes_per_second, number, ratio
+from benchmarks.tables import Table, gigabytes_per_second, number, ratio
 from benchmarks.workloads import WORKLOADS, random_array
 
 TITLE = "Workloads"
@@ -109,6 +111,6 @@ def _table(results: Results, group: str) -> Table:
         )
     columns = list(zip(*ratios, strict=True))
     between = [""] * (len(table.header) - 1 - len(columns))
-    for name, summary in (("lowest", min), ("geometric mean", geometric_mean)):
+    for name, summary in (("lowest", min), ("geometric mean", statistics.geometric_mean)):
         table.summary.append((name, *between, *(number(summary(column), 2) for column in columns)))
     return table
