@@ -48,6 +48,15 @@ def inner_graphs(node: Any) -> list[Any]:
     return found
 
 
+def dtype_of(declared: Any) -> str | None:
+    """Name the dtype of a declared tensor, as executors do; None where it is not declared."""
+    if declared.elem_type not in TYPES:
+        return None
+    if declared.elem_type == onnx.TensorProto.STRING:
+        return "string"
+    return str(helper.tensor_dtype_to_np_dtype(declared.elem_type).name)
+
+
 def dims_of(declared: Any) -> Any:
     """Give a declared shape as a tuple: numbers, symbols, and "?" for what is unknown."""
     return tuple(

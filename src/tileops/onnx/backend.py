@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import onnx
-from onnx import helper
 from onnx.backend.base import Backend, BackendRep
 
 from tileops import execute
@@ -15,7 +14,14 @@ from tileops._rules import TILE, Operator, describe, show
 from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, UnsupportedError
 from tileops.execute.array_api import Executor
-from tileops.onnx._models import check_attributes, check_graph, dims_of, opset_of, read_tensor
+from tileops.onnx._models import (
+    check_attributes,
+    check_graph,
+    dims_of,
+    dtype_of,
+    opset_of,
+    read_tensor,
+)
 from tileops.onnx._nodes import check_node, executor_for, run_node, to_host, to_library
 from tileops.onnx._schemas import VERSIONS
 
@@ -304,14 +310,12 @@ def _check_declared(value: Any) -> None:
 def _check_input(name: str, value: Any, declared: Any) -> None:
     """Refuse an array that is not of the type, or of a shape, that a model declares."""
     executor = execute.executor_of(f"input {name!r}", value)
-    if declared.elem_type:
-        expected = helper.tensor_dtype_to_np_dtype(declared.elem_type).name
-        expected = "string" if declared.elem_type == onnx.TensorProto.STRING else expected
-        found = executor.dtype(value)
-        if found != expected:
-            raise DTypeError(
-                f"input {name!r} has dtype {found}; the model declares {expected}; convert it"
-            )
+    expected = dtype_of(declared)
+    if expected is not None and executor.dtype(value) != expected:
+        raise DTypeError(
+            f"input {name!r} has dtype {executor.dtype(value)}; the model declares {expected}; "
+            f"convert it"
+        )
     if declared.HasField("shape"):
         shape = executor.shape(f"input {name!r}", value)
         dims = dims_of(declared)

@@ -9,9 +9,9 @@ from onnx import helper, numpy_helper, version_converter
 from tileops.errors import TileOpsError, UnsupportedError
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
-    TYPES,
     check_graph,
     dims_of,
+    dtype_of,
     graphs_in,
     inner_graphs,
     name_of,
@@ -240,9 +240,9 @@ def _annotate(model: Any) -> bool:
     added = False
     for graph, types, _ in _scopes(model):
         for node in _stand_ins(graph):
-            given, output = types.get(node.input[0]), node.output[0]
+            given, output = _type_of(node.input[0], types), node.output[0]
             known = output in types and types[output].HasField("shape")
-            if known or _dtype(given) is None or not given.HasField("shape"):
+            if known or dtype_of(given) is None or not given.HasField("shape"):
                 continue
             sizes = [None] * len(given.shape.dim)
             value = helper.make_tensor_value_info(output, given.elem_type, sizes)
@@ -282,9 +282,9 @@ def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: An
 def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str | None:
     """Make repeats of constant counts, where the input's rank is known."""
     data, tiles, axis = node.input
-    given = types.get(data)
+    given = _type_of(data, types)
     dtypes = _check_types(node, types)
-    if given is None or not given.HasField("shape") or not {tiles, axis} <= set(constants):
+    if not given.HasField("shape") or not {tiles, axis} <= set(constants):
         return None
     values = (read_tensor(name, constants[name]) for name in (tiles, axis))
     counts = read_tiles_and_axis(dtypes, *values)
@@ -307,7 +307,7 @@ def _computed_repeats(node: Any, types: Any, _constants: Any, made: "_Nodes") ->
 
 def _check_types(node: Any, types: Any) -> tuple[str, ...]:
     """Refuse types that Tile-1 does not take; give those of the counts."""
-    data, *counts = (_dtype(types.get(name)) for name in node.input)
+    data, *counts = (dtype_of(_type_of(name, types)) for name in node.input)
     dtypes = count_dtypes(data)
     for argument, dtype in zip(ARGUMENTS, counts, strict=True):
         if dtype is not None:
@@ -315,10 +315,8 @@ def _check_types(node: Any, types: Any) -> tuple[str, ...]:
     return dtypes
 
 
-def _dtype(declared: Any) -> str | None:
-    if declared is None or declared.elem_type not in TYPES:
-        return None
-    return str(helper.tensor_dtype_to_np_dtype(declared.elem_type).name)
+def _type_of(name: str, types: Any) -> Any:
+    return types.get(name, onnx.TypeProto.Tensor())
 
 
 def _names(model: Any) -> set[str]:
