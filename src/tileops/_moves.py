@@ -31,7 +31,7 @@ class Nest(NamedTuple):
     word: int
     """The bytes of a word."""
     copies: int = 1
-    """How often a word of the target holds one of the source, which is as many times narrower."""
+    """How many repeats of a narrower source word one word of the target holds."""
 
     @property
     def nbytes(self) -> int:
@@ -85,7 +85,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What a temporary holds is repeated by a plan of its own, as a contiguous source."""
+    """The temporary, a contiguous source now, is repeated by a plan of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,11 @@ class Plan(NamedTuple):
     split: tuple[int, ...]
     """The input's shape with a 1 before each axis longer than 1 that is repeated."""
     spread: tuple[int, ...]
-    """The shape of the view: `split` with the repeats in the places of those ones."""
+    """The shape of the view: `split`, where each 1 to be repeated becomes its repeats."""
     shape: tuple[int, ...]
     """The shape of the result."""
     repeated: tuple[int, ...]
-    """The axes of `spread` in the places of those ones: what an adjoint sums over."""
+    """The axes of `spread` that hold repeats: what an adjoint sums over."""
     merges: bool
     """Whether `shape` joins axes of `spread`, so that the last reshape has to copy."""
     is_view: bool
@@ -36,30 +36,30 @@ class Plan(NamedTuple):
     is_identity: bool
     """Whether the result is the input, axis by axis."""
     nbytes: int
-    """The bytes of the result; 0 where one of its sizes is symbolic, or a compiler looks on."""
+    """The bytes of the result; 0 where a size is symbolic, or torch.compile traces."""
     row: int
     """The bytes of the input's innermost stretch that is repeated as a whole."""
     strides: tuple[int, ...]
-    """The view's steps in bytes, if the input is contiguous and the result has bytes."""
+    """The view's strides in bytes, if the input is contiguous; () where there is no such view."""
 
 
-# A plan is equal to itself alone. What is derived from plans is kept by plan, and so it is found
-# in less time than the hash of all of the numbers would take. It is no dataclass, which TorchDynamo
-# could not take for a constant.
+# Plans are compared and hashed by identity: a cache whose keys hold a plan would otherwise hash all
+# of its numbers in each call. A dataclass has that by eq=False, but TorchDynamo does not take one
+# for a constant.
 Plan.__hash__ = object.__hash__  # type: ignore[method-assign]
 Plan.__eq__ = object.__eq__  # type: ignore[method-assign]
 Plan.__ne__ = object.__ne__  # type: ignore[method-assign]
 
 MOST_AXES = 64
-"""The axes of a plan that is kept: few libraries have more, and a million take 100 MB."""
+"""The most axes of a plan that is cached: few libraries have more, and a million take 100 MB."""
 
 
 def cached_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
-    """Plan as `make_plan` does, at most once where axes are few; TypeError for a symbolic size.
+    """Plan as `make_plan` does, from a cache where axes are few; TypeError for a symbolic size.
 
-    It is told by the hash that it lacks: to look at each type would take as long as the rest.
+    The cache raises it, since such a size has no hash: to look for one would double a call's time.
     """
     if len(shape) > MOST_AXES or len(counts) > MOST_AXES:
         return make_plan(operator, shape, counts, itemsize)
@@ -86,8 +86,8 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
     repeated: list[int] = []
     merges = False
     for n, r in zip(source, repeats, strict=True):
-        # Axes of size 1 that stay so are left out. Then each axis of spread is 2 or
-        # longer, and a result that any memory can hold has 63 of them at most.
+        # Axes whose size stays 1 are left out. Each of the others then at least doubles the
+        # result, so that one that is not empty has 63 of them at most.
         if known(r) and r == 1:
             if not (known(n) and n == 1):
                 split.append(n)

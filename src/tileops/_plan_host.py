@@ -28,69 +28,69 @@ NUMBERS = (2, 4, 8)
 
 # Bytes
 _LINE = 32
-"""A row up to which passes over it, one for each of its words, are fast: others miss the cache."""
+"""Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
 _SHORT = 16
-"""A row from which on it is not very short."""
+"""Rows at least this wide are not very short."""
 _LONG = 64
-"""A row's repeats from which on a library writes them as fast as longer ones."""
+"""A library's own repetition is at full speed where a row's repeats take this much together."""
 _DIRECT = 64
-"""A run from which on nothing is faster than to copy it as it is."""
+"""Runs at least this long are copied as they are: nothing is faster."""
 _WIDE = 256
-"""A run that shorter ones are put together to."""
+"""Shorter runs are put together until they are this long."""
 _ELEMENT = 16 * 1024
-"""A run up to which it is one element."""
+"""A run up to this long may be moved as one element."""
 _BLOCK = 512 * 1024
-"""A block that stays in a core's cache between two uses."""
+"""A block this large stays in a core's cache between two uses."""
 _COMPUTED_BLOCK = 2 * 1024 * 1024
-"""The same of words that are computed: by several calls, each of which waits."""
+"""The same for computed words, larger: a block takes several calls, each of which waits."""
 _CHUNK = 8 * 1024 * 1024
-"""A block of the source that stays in the cache that the cores share, while it is repeated."""
+"""A block of the source this large stays, while it is repeated, in the cache that cores share."""
 _CASTS = 80 * 1024
-"""What NumPy takes besides, to make wide integers of narrow ones."""
+"""The buffers in which NumPy casts narrow integers to wide ones."""
 _PASSED = 256 * 1024
-"""A result from which on short repeats are written in passes, and one row is in blocks."""
+"""Results at least this large: short repeats are written in passes, and one row in blocks."""
 _STAGED = 512 * 1024
-"""A result from which on words are computed in a temporary."""
+"""Results at least this large: words are computed in a temporary."""
 _LARGE = 1024 * 1024
-"""A result whose parts, of a half or less, leave a core's cache."""
+"""Results at least this large: even a half of them does not stay in a core's cache."""
 _CHAINED_ROWS = 384 * 1024
-"""A result up to which several repetitions, one after the other, are fastest."""
+"""Results up to this large: several repetitions, one after the other, are fastest."""
 _CHAINED = 6 * 1024 * 1024
-"""The same for rows that are words, or neither very short nor wide."""
+"""The same where rows are words, or have `_SHORT` to `_WIDE` bytes."""
 _SHORTEST = 6
-"""A word's repeats up to which passes are faster than a loop in each row."""
+"""Repeats of a word that take up to this much together are faster in passes than in a loop."""
 
 # Parts of a result
 _SHARE = 6
-"""A temporary is at most this part of its target; with all those inside of it, a fifth."""
+"""A temporary takes a sixth of its target at most, and a fifth with those nested in it."""
 _GATHERED = 12
-"""The same of words that were read once: with a temporary for their repeats, a quarter."""
+"""One of words that are read once, a twelfth; a quarter with the one for their repeats."""
 
 # Words, rows and repeats
 _WORDS_IN_LOOP = 13
-"""From so many words on it pays to enter a loop for them in each row."""
+"""Rows of at least this many words are worth an inner loop each."""
 _ELEMENTS_IN_LOOP = 4
-"""The same of elements of other widths."""
+"""The same for elements of other widths."""
 _FEW_WORDS = 3
-"""Words of a row up to which a pass for each takes less time than the row as one element."""
+"""Rows of up to this many words are faster in passes, one for each, than as one element."""
 _PASSES = 16
 """The most passes over a block."""
 _ROWS = 1024
-"""The fewest rows that a pass is worth."""
+"""The fewest rows for which passes pay."""
 _STRETCH = 64
-"""How many of them must follow one another."""
+"""How many of these must follow one another in a single axis."""
 _PAIRED = 16384
-"""The fewest bytes whose repeats are worth writing two at once."""
+"""The fewest bytes, one after the other, whose repeats are worth writing in pairs."""
 _COMPUTED_FROM = 2048
-"""The fewest words whose repeats are computed in less time than a library repeats them."""
+"""The fewest words whose repeats are faster to compute than to write by a library's own."""
 _FEW = 4096
-"""Fewer runs than these take less time than the steps that would make them wider."""
+"""Fewer runs than this take less time than steps that would make them wider."""
 _OFTEN = 8
-"""Repeats from which on putting rows together anew for each part of them takes little."""
+"""The fewest repeats in each part for which it may put its short rows together anew."""
 
 # Threads
 _SHARED = 6 * 1024 * 1024
-"""The bytes for each thread from which on it saves more time than it takes to wake.
+"""The fewest bytes for each thread: with less, it saves no more time than it takes to wake.
 
 Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan for
 short rows are many.

@@ -26,7 +26,7 @@ LIMIT = 2**63 - 1
 _SHOWN = 64
 """The most counts that an error lists."""
 _WIDEST = 200
-"""The most characters that it spends on another value."""
+"""The most characters of any other value that an error shows."""
 
 
 class Argument(NamedTuple):
@@ -47,7 +47,7 @@ class Argument(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """What one of them is."""
+        """What an error calls one entry of the list."""
         return "size" if issubclass(self.error, ShapeError) else "count"
 
 
@@ -60,16 +60,16 @@ Align = Callable[
 class Operator:
     """An operator of one specification, as a table of its rules.
 
-    Operators are equal if they are one: plans are kept by operator, and are found fast.
+    Operators are compared and hashed by identity: the cache of plans has them in its keys.
     """
 
     argument: Argument
     align: Align
     """How shape and counts become a shape and the repeats of each of its axes."""
     dtypes: Mapping[str, str] | None = None
-    """The input's, with the specification's names for them; None for every dtype."""
+    """The input's dtypes and the specification's names for them; None for every dtype."""
     general: str = "tileops.tile"
-    """The operator of this package with the fewest limits."""
+    """The function without these limits, which errors recommend."""
 
     @property
     def name(self) -> str:
