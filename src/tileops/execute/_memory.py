@@ -73,7 +73,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 _USED_AGAIN = 32 * 2**20
-"""Up to so many bytes glibc reuses freed memory instead of asking the kernel for new."""
+"""Below so many bytes glibc may reuse freed memory instead of asking the kernel for new."""
 
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 
@@ -101,7 +101,7 @@ def prefer_huge_pages(address: int, nbytes: int) -> None:
 
 
 HUGE = 4 * 2**20
-"""The bytes from which on NumPy asks for them, too."""
+"""The fewest bytes for which huge pages are asked for, here as in NumPy."""
 
 
 @cache

@@ -116,7 +116,11 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
 
 
 def _least_chunks(x: Any, plan: Plan) -> int:
-    """Count chunks: of axes that are named again, and what others take beyond a chunk's size."""
+    """Bound the number of chunks from below.
+
+    An axis of several chunks keeps them, once for each repeat. The axes of one chunk are cut so
+    that none exceeds Dask's chunk size.
+    """
     chunks, nbytes = 1, x.dtype.itemsize
     blocks = (1,) * (len(plan.shape) - x.ndim) + x.numblocks
     for count, n, r in zip(blocks, plan.source, plan.repeats, strict=True):
@@ -126,7 +130,11 @@ def _least_chunks(x: Any, plan: Plan) -> int:
 
 
 def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Cut the result: an axis of one chunk into rounds that fill a chunk, others as they were."""
+    """Give the result's chunks along each axis.
+
+    An axis of one chunk is cut into as many of its repeats as fill a chunk of Dask's size; one of
+    several chunks has these again for each repeat.
+    """
     axes = list(zip(plan.source, plan.repeats, x.chunks, strict=True))
     grows = [r != 1 == len(c) for _, r, c in axes]
     a_round = x.dtype.itemsize * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)

@@ -13,7 +13,7 @@ from tileops._plan_device import Step, plan_device
 from tileops.execute._memory import Memory
 
 LEAST = 16 * 2**20
-"""The bytes of a result from which on a plan is worth its time on the host. Not measured yet."""
+"""Results of at least this many bytes are worth a plan's time on the host. Not measured yet."""
 
 
 class Kernels(NamedTuple):

@@ -28,19 +28,19 @@ from tileops.execute._memory import (
 from tileops.execute.moving import as_words, carry_out
 
 SMALL = 1024
-"""The bytes of a result below which no plan saves the time that it takes."""
+"""Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
 LEAST = 32 * 1024
 """The same for arrays that are not contiguous, and other libraries' memory."""
 
 _ALWAYS = 2**20
-"""The bytes of a result from which on any plan saves the time that it takes."""
+"""Results of at least this many bytes are always planned between contiguous arrays."""
 _MANY = 256
-"""The rows from which on one for contiguous arrays does."""
+"""Smaller ones are, if they have more rows than this."""
 
 _COPIED = 4 * 2**20
-"""The bytes of an input up to which one that is not contiguous is copied before it is repeated."""
+"""An input that is not contiguous is copied first if it has up to this many bytes."""
 _ALIGNED = 16 * 2**20
-"""The bytes of a result from which on its memory is better had in huge pages alone."""
+"""New results of at least this many bytes begin where a huge page does."""
 
 
 class Job(NamedTuple):
@@ -48,17 +48,20 @@ class Job(NamedTuple):
 
     nest: Nest
     read: Any
-    """The words of the source as NumPy's dtype."""
+    """NumPy's dtype of the source's words."""
     written: Any
-    """Those of the target."""
+    """NumPy's dtype of the target's words."""
     move: Move
-    """The steps of one thread."""
+    """The steps, where one thread takes them all."""
     threads: int
-    """How many it is worth."""
+    """How many threads it is worth."""
     rows: tuple[tuple[int, int], ...] = ()
-    """Rows and repeats, if `ndarray.repeat` is as fast as any steps, between contiguous arrays."""
+    """Rows and repeats of calls of `ndarray.repeat`, if these are as fast as any steps.
+
+    Between contiguous arrays alone; empty elsewhere.
+    """
     fresh: tuple[tuple[int, int], ...] = ()
-    """The same in the order in which a new result is made fastest."""
+    """The same calls in the order in which they make a new result fastest."""
 
 
 class Part(NamedTuple):

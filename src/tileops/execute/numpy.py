@@ -15,8 +15,8 @@ from tileops.execute.array_api import Executor, wide_dtype
 _PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
 """Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
 
-
 _NARROW_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (1, 2, 4))
+"""The names of those of ml_dtypes."""
 
 
 class NumPy(Executor):

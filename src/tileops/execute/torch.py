@@ -55,29 +55,31 @@ _WIDE = {
 """Dtypes that the library does not add, by those that it does."""
 
 _MOST_SUMMED = 64
+"""The most axes that the library sums over."""
 
 _KINDS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
 
 _PAGES = HUGE
-"""The bytes of a result on the CPU from which on its memory is better had in huge pages."""
+"""New results on the CPU of at least this many bytes are better put into huge pages."""
 
 _SHORT = 32
-"""The bytes of a row below which the library's own copy on the CPU is slower than a planned one."""
+"""Rows of several elements, and of fewer bytes, are slower by the library than by a plan."""
 
 _MANY = 3
+"""Repeated axes, or more, over which the library's loops are slow."""
 _SHORT_OF_MANY = 96
-"""The same where so many axes are repeated, and results are large: its loops over them are slow."""
+"""Rows of fewer bytes than this are, in large results of so many."""
 
 _SINGLE = 128 * 1024
-"""The same of a result, where single elements are repeated, and one word holds the repeats."""
+"""The least bytes of a planned result, where one number holds the repeats of an element."""
 
 _BYTES = 4 * 2**20
-"""The same where the elements are bytes, and their repeats fill two words or a few."""
+"""The least bytes of a planned result, where the repeats of a byte fill several words."""
 _FEW = 6
-"""Repeats of a byte up to which a planned copy is faster then."""
+"""The most of these repeats for which a plan is faster."""
 _SOME = 16
-"""The same where the repeats are a multiple of 4."""
+"""The most where their number is a multiple of 4."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
