@@ -95,6 +95,40 @@ def test_a_count_out_of_range_is_refused_in_a_compiled_program(torch):
         compiled(x, -1)
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x, y: tileops.expand(x, y.shape), r"axis 1: the input has size \? and shape asks"),
+        (
+            lambda x, y: tileops.tile(x, (4 - y.shape[1], 2)),
+            r"repeats\[0\] is \? \(repeats=\(\?, 2",
+        ),
+        (
+            lambda x, y: tileops.onnx.tile(x, y.shape[:1]),
+            r"rank 2 \(repeats=\(\?\), input shape \(\?",
+        ),
+        (lambda x, y: tileops.tile(x, y.shape, copy=False), r"repeated \? times, and only axes"),
+        (lambda x, y: tileops.expand_adjoint(x, y.shape), r"axis 1: shape asks for \? and g has"),
+    ],
+    ids=["expand", "tile", "onnx", "copy", "adjoint"],
+)
+def test_symbols_are_refused_in_the_words_of_the_rule(torch, call, text):
+    """Of symbols the compiler makes no text; a handler in the program sees the error, too."""
+
+    def program(x, y):
+        try:
+            return call(x, y)
+        except tileops.TileOpsError:
+            return x - 1
+
+    x = torch.randn(4, 4)
+    torch._dynamo.reset()
+    options = {"dynamic": True, "fullgraph": True, "backend": "eager"}
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=text):
+        torch.compile(call, **options)(x, torch.empty(4, 5))
+    assert torch.equal(torch.compile(program, **options)(x, torch.empty(4, 5)), x - 1)
+
+
 FROM_DATA = {
     "tensor": tileops.tile,
     "list": lambda x, r: tileops.tile(x, r.tolist()),

@@ -6,7 +6,7 @@ from typing import Any
 
 from tileops._counts import read_counts
 from tileops._plan import Plan
-from tileops._rules import Operator, check_dtype, check_limit, describe, known
+from tileops._rules import Operator, check_dtype, check_limit, describe, known, show
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import executor_of
 
@@ -85,6 +85,6 @@ def _no_view(operator: str, library: str, plan: Plan) -> str:
         if not (known(n) and n == 1) and not (known(r) and r == 1)
     )
     return (
-        f"{refusal}: axis {axis} has size {plan.source[axis]} and is repeated {plan.repeats[axis]} "
-        f"times, and only axes of size 1 repeat without a copy; {remedy}"
+        f"{refusal}: axis {axis} has size {show(plan.source[axis])} and is repeated "
+        f"{show(plan.repeats[axis])} times, and only axes of size 1 repeat without a copy; {remedy}"
     )

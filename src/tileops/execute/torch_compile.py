@@ -7,7 +7,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 from tileops._plan import Plan, make_plan
-from tileops._rules import Align, Argument, Operator, exceeds, is_less, known
+from tileops._rules import Align, Argument, Operator, exceeds, is_less, known, show
 from tileops.errors import RepeatsError, RepeatsTypeError, TileOpsError
 
 
@@ -48,6 +48,14 @@ def _is_less(count: int, other: int) -> bool:
 def _exceeds(count: int, limit: float) -> bool:
     """Guard nothing: a bound on sizes would be one on what a program is exported for."""
     return limit != inf and bool(statically_known_true(count > limit))
+
+
+@torch.compiler.substitute_in_graph(  # type: ignore[untyped-decorator]
+    show, can_constant_fold_through=True, skip_signature_check=True
+)
+def _show(counts: int | tuple[int, ...]) -> str:
+    """Write "?" for a symbol, of which the compiler makes no text; numbers are written as ever."""
+    return f"({', '.join(map(show, counts))})" if isinstance(counts, tuple) else "?"
 
 
 @torch.compiler.substitute_in_graph(  # type: ignore[untyped-decorator]
