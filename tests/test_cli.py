@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -152,12 +153,13 @@ def test_a_grey_image_becomes_rgb(tmp_path):
     [
         (["--repeats", "-1", "2"], ["tile: axis 0: repeats[0] is -1", "no count may be negative"]),
         (["--repeats", "1.5"], ["--repeats 1.5", "whole numbers"]),
+        (["--repeats", "2,2,1"], ["--repeats 2,2,1", "with spaces between them"]),
         (["--repeats", "x"], ["--repeats x", "whole numbers"]),
         (["--repeats"], ["--repeats needs a whole number"]),
         ([], ["--repeats", "Usage: tileops tile SRC DST --repeats INT... [OPTIONS]"]),
         (["--repeats", "99999999999", "99999999999"], ["2**63-1", "smaller repeats"]),
         (["--repeats", "99999999999"], ["bytes and", "are free"]),
-        (["--repeats", "9" * 5000], ["whole numbers only", "4300 digits"]),
+        (["--repeats", "9" * 5000], ["no number of so many digits"]),
         (["--repeats", "9", "--max-bytes", "1.5"], ["--max-bytes 1.5", "whole numbers"]),
         (["--repeats", "9", "--max-bytes", "100"], ["216 bytes", "max_bytes=100"]),
         (["--repeats", "2", "--library", "nope"], ["nope is not known", "numpy, torch"]),
@@ -188,7 +190,8 @@ def test_refused_files(tmp_path):
         ("x.txt", "y.npy", "suffix '.txt' is none of .npy"),
         ("x.npy", "y.txt", "suffix '.txt' is none of .npy"),
         ("x.npy", "nowhere/y.npy", "nowhere"),
-        ("x.npy", "y.png", "uint8 in 3, uint8 in 4; convert it, or save as .npy"),
+        ("x.npy", "y.png", "or uint8 with 1/2/3/4 channels; save as .npy"),
+        ("x.npy", "nowhere/y.jpg", "of uint8 with 1/3 channels; save as .npy"),
     ):
         refused(run("tile", source, target, "--repeats", 2, cwd=tmp_path), part)
     assert sorted(p.name for p in tmp_path.iterdir()) == before
@@ -209,8 +212,12 @@ def test_a_damaged_image_is_refused(tmp_path, before, after):
 
 
 def test_an_image_needs_three_counts(tmp_path):
-    Image.new("RGB", (3, 2)).save(tmp_path / "x.png")
-    refused(run("tile", "x.png", "y.png", "--repeats", 4, 6, cwd=tmp_path), "18", "such as 4 6 1")
+    Image.new("L", (3, 2)).save(tmp_path / "x.png")  # which two would make gray with alpha
+    for command, counts in (("tile --repeats", (4, 6)), ("expand --shape", (3,))):
+        name, option = command.split()
+        done = run(name, "x.png", "y.png", option, *counts, cwd=tmp_path)
+        refused(done, f"{option} has {len(counts)} numbers", "one for each, such as 4 6 1")
+    assert run("tile", "x.png", "y.npy", "--repeats", 4, 6, cwd=tmp_path).returncode == 0
 
 
 def save(path, array):
@@ -247,6 +254,28 @@ def test_colours_are_read_as_rgb_and_transparency_is_kept(tmp_path):
         image.save(tmp_path / "t.png", transparency=colour)
         assert run("tile", "t.png", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
         assert tuple(pixels(tmp_path / "y.png")[0, 0]) == expected
+
+
+@pytest.mark.parametrize(("colour", "channels"), [(2, 3), (4, 2), (6, 4)])
+def test_colours_of_16_bits_are_refused(tmp_path, colour, channels):
+    """Pillow would keep 8 bits of each."""
+
+    def chunk(kind, data):
+        checked = kind + data
+        return len(data).to_bytes(4) + checked + zlib.crc32(checked).to_bytes(4)
+
+    header = (2).to_bytes(4) + (1).to_bytes(4) + bytes([16, colour, 0, 0, 0])
+    row = bytes(1 + 2 * 2 * channels)
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(row)), chunk(b"IEND", b""))
+    (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+    done = run("tile", "x.png", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path)
+    refused(done, "x.png: its channels have 16 bits", "convert it to 8")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    save(tmp_path / "x.png", np.zeros((2, 2, 3)))
+    done = run("tile", "x.png", "nowhere/y.png", "--repeats", 1, 1, 1, cwd=tmp_path)
+    refused(done, "No such file or directory: 'nowhere/y.png'")
 
 
 def test_a_transparent_value_among_greys_of_16_bits_is_refused(tmp_path):
@@ -286,8 +315,12 @@ def test_a_rotated_photograph_stands_upright(tmp_path):
 def test_what_a_format_would_change_is_refused(tmp_path):
     Image.new("I;16", (3, 2), 1000).save(tmp_path / "deep.png")
     Image.new("RGBA", (3, 2)).save(tmp_path / "clear.png")
-    refused(run("tile", "deep.png", "y.webp", "--repeats", 1, 1, 1, cwd=tmp_path), "WEBP takes")
-    refused(run("tile", "clear.png", "y.jpg", "--repeats", 1, 1, 1, cwd=tmp_path), "JPEG takes")
+    for source, target, part in (
+        ("deep.png", "y.webp", "WEBP takes (height, width, channels) of uint8 with 1/3/4 channels"),
+        ("deep.png", "y.jpg", "save as .png or .npy"),
+        ("clear.png", "y.jpg", "save as .png or .webp or .npy"),
+    ):
+        refused(run("tile", source, target, "--repeats", 1, 1, 1, cwd=tmp_path), part)
     wide = run("tile", "clear.png", "y.webp", "--repeats", 1, 10_000, 1, cwd=tmp_path)
     refused(wide, "WEBP takes 1 to 16383")
 

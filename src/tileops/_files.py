@@ -52,11 +52,17 @@ _WITH_ALPHA = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}
 _COLOURS = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
 """Modes whose channels are no RGB, and become it when they are read."""
 
-_COUNTS = "for an image give a count for each of the three axes, such as 4 6 1"
+_DEEP = ";16B"
+"""How Pillow's names for what a file holds end where a channel has 16 bits."""
 
 
 class FileFormatError(ValueError):
     """A file that cannot be read as an array, or an array that cannot be saved so."""
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is an image by its name, with the axes height, width and channels."""
+    return path.suffix.lower() in FORMATS
 
 
 def read(path: Path, most: int | None = None) -> np.ndarray[Any, Any]:
@@ -65,15 +71,16 @@ def read(path: Path, most: int | None = None) -> np.ndarray[Any, Any]:
     An image of more than `most` bytes is refused before its pixels are decoded.
     """
     _check_suffix(path)
-    is_image = path.suffix.lower() != ".npy"
     try:
-        return _read_pixels(path, most) if is_image else np.lib.format.open_memmap(path, mode="c")
+        if is_image(path):
+            return _read_pixels(path, most)
+        return np.lib.format.open_memmap(path, mode="c")
     except (MemoryError, FileFormatError):
         raise
     except Exception as error:  # what is broken fails in parsers of many kinds
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's, which names the file
-        kind = "image that can be read" if is_image else "array that can be memory-mapped"
+        kind = "image that can be read" if is_image(path) else "array that can be memory-mapped"
         raise FileFormatError(f"{path}: no {kind}: {error}") from error
 
 
@@ -87,6 +94,11 @@ def _read_pixels(path: Path, most: int | None) -> np.ndarray[Any, Any]:
                 raise FileFormatError(
                     f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
                     f"so does a result at the least, more than --max-bytes {most}; raise it"
+                )
+            if image.mode != "I;16" and any(str(of[-1]).endswith(_DEEP) for of in image.tile):
+                raise FileFormatError(
+                    f"{path}: its channels have 16 bits, of which Pillow reads 8; convert it to 8 "
+                    f"bits, or to greyscale without transparency"
                 )
             ImageOps.exif_transpose(image, in_place=True)
             image.load()
@@ -119,7 +131,7 @@ def write(
     _check_suffix(path)
     if path.is_dir():
         raise FileFormatError(f"{path}: is a directory; name a file")
-    if path.suffix.lower() != ".npy":
+    if is_image(path):
         _write_pixels(path, shape, dtype, fill)
         return
     with _beside(path) as temporary:
@@ -138,12 +150,15 @@ def _write_pixels(
     channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else None  # noqa: PLR2004
     mode = _MODES.get((dtype.name, channels or 0))
     if mode not in kind.modes:
-        taken = [pixel for pixel, name in _MODES.items() if name in kind.modes]
-        is_dtype = dtype.name in {name for name, _ in taken}
+        taken: dict[str, list[str]] = {}
+        for (name, number), its_mode in _MODES.items():
+            if its_mode in kind.modes:
+                taken.setdefault(name, []).append(str(number))
+        kinds = " or ".join(f"{name} with {'/'.join(of)}" for name, of in taken.items())
+        others = [suffix for suffix, other in FORMATS.items() if mode in other.modes]
         raise FileFormatError(
             f"{path}: the result has shape {shape} of {dtype}; {kind.name} takes (height, width, "
-            f"channels) of {', '.join(f'{name} in {n}' for name, n in taken)}; "
-            f"{_COUNTS if is_dtype else 'convert it'}, or save as .npy"
+            f"channels) of {kinds} channels; save as {' or '.join([*others, '.npy'])}"
         )
     if not all(0 < side <= kind.side for side in shape[:2]):
         raise FileFormatError(
@@ -191,5 +206,9 @@ def _beside(path: Path) -> Iterator[Path]:
         if target.exists():
             shutil.copymode(target, temporary)
         temporary.replace(target)
+    except OSError as error:
+        if str(error.filename) == str(temporary):  # which nobody has asked for
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)

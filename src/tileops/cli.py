@@ -41,13 +41,17 @@ def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
         return [int(token.value) for token in tokens]
     except ValueError:
         words = " ".join(token.value for token in tokens)[:80]
-        rule = "takes whole numbers only, and Python reads 4300 digits at most"
+        rule = "takes whole numbers only, with spaces between them"
+        if all(token.value.removeprefix("-").isdecimal() for token in tokens):
+            rule = "Python reads no number of so many digits"
         raise CommandError(f"{tokens[0].keyword} {words}: {rule}") from None
 
 
 def _whole_number(kind: Any, tokens: Sequence[Token]) -> int:
     return _whole_numbers(kind, tokens)[0]
 
+
+_IMAGE_AXES = 3
 
 Source = Annotated[Path, Parameter(help="The .npy file or image (PNG, JPEG, WebP) to read.")]
 Target = Annotated[Path, Parameter(help="Where to write; replaced only when all went well.")]
@@ -101,7 +105,8 @@ def expand(
     Parameters
     ----------
     shape
-        The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is.
+        The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is. The axes
+        of an image are height, width and channels: 1 1 3 makes RGB of a gray one.
     """
     _apply(EXPAND, tileops.expand, src, dst, shape, library, device, max_bytes)
 
@@ -140,6 +145,11 @@ def _apply(
     argument = operator.argument
     if not counts:
         raise CommandError(f"--{argument.name} needs a whole number for each axis, such as 4 6 1")
+    if len(counts) != _IMAGE_AXES and _files.is_image(src) and _files.is_image(dst):
+        raise CommandError(
+            f"--{argument.name} has {len(counts)} numbers; an image has the axes height, width "
+            f"and channels; give one for each, such as 4 6 1"
+        )
     x = _files.read(src, None if 0 in counts else max_bytes)
     shape = result_shape(operator, x.shape, tuple(counts))
     if max_bytes is not None:
