@@ -285,7 +285,11 @@ def _(xp, tile):
             tile(x, np.array([1, 2]), 0)
 
 
-@rule(("Tile-1",), "onnx-tile.txt, Tile - 1, Inputs", "axis is one of the input's; -1 is the last")
+@rule(
+    ("Tile-1",),
+    "onnx-tile.txt, Tile - 1, Inputs; silent on a negative one",
+    "axis is one of the input's; -1 is the last",
+)
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     variants.assert_moved(xp, x, tile(x, 2, -1), reference.tiled(bits, (1, 2)))
@@ -546,7 +550,11 @@ def _(xp, tile):
             tile(x, (1, 1, wrong, 1))
 
 
-@rule(DIRECTML, f"{DML}, Syntax, UINT", "repeats and sizes fit 32 bits without a sign")
+@rule(
+    DIRECTML,
+    f"{DML}, Syntax, UINT; DML_BUFFER_TENSOR_DESC, Sizes",
+    "repeats and sizes fit 32 bits without a sign",
+)
 def _(xp, tile):
     _, x = make(xp, (2, 1, 2, 3))
     with refused(tileops.RepeatsError, r"axis 1: repeats\[1\] is 4294967296 .*exceed 4294967295"):

@@ -36,8 +36,8 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     Returns
     -------
     array, shape `shape`
-        New, of the library, dtype and device of `g`. Numbers of 16 bits and less are
-        summed in float32 at least; integers wrap around.
+        New, of the library, dtype and device of `g`. Floats of 16 bits and less are
+        summed in float32; integers wrap around.
 
     Raises
     ------
@@ -84,8 +84,8 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     Returns
     -------
     array, shape `shape`
-        New, of the library, dtype and device of `g`. Numbers of 16 bits and less are
-        summed in float32 at least; integers wrap around.
+        New, of the library, dtype and device of `g`. Floats of 16 bits and less are
+        summed in float32; integers wrap around.
 
     Raises
     ------

@@ -32,8 +32,9 @@ def tile(
         the left, so one integer repeats the last axis.
     copy : bool or None, default True
         True: the result has memory of its own. False: it is a view of `x`. None: a view
-        where one exists, else a copy. A view exists where each repeated axis has
-        size 1, or where the result is empty. In NumPy a view is read-only.
+        where one exists, else a copy. A view exists where each repeated axis has size 1, or
+        where the result is empty, in a library that has views. One of NumPy is read-only; a
+        write to one of PyTorch changes `x`.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares
@@ -122,7 +123,8 @@ def expand(
         The sizes to broadcast with.
     copy : bool or None, default None
         None: a view where the library has views, else a copy. True: the result
-        has memory of its own. False: it is a view of `x`. In NumPy a view is read-only.
+        has memory of its own. False: it is a view of `x`. One of NumPy is read-only; a
+        write to one of PyTorch changes `x`.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares

@@ -14,7 +14,8 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
 
     The published schema contradicts itself: it gives `tiles` and `axis` the type T
     of the input, a float, and declares T1 = int64 "to constrain tiles and axis's type"
-    without using it. This takes the union of both, the letter and the intent.
+    without using it. This takes the union of both, the letter and the intent. It also
+    gives the output the shape of the input, which is so for ``tiles = 1`` alone.
 
     Parameters
     ----------
@@ -23,7 +24,8 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
     tiles : int, float, or array of one element, dtype T or int64
         How often the axis is repeated, a whole number; 0 makes it empty.
     axis : int, float, or array of one element, dtype T or int64
-        The axis, a whole number; a negative one counts from the end.
+        The axis, a whole number; a negative one counts from the end, as in later
+        operators: the schema does not say.
 
     Returns
     -------
