@@ -157,7 +157,7 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         (["--repeats", "x"], ["--repeats x", "whole numbers"]),
         (["--repeats"], ["--repeats needs a whole number"]),
         ([], ["--repeats", "Usage: tileops tile SRC DST --repeats INT... [OPTIONS]"]),
-        (["--repeats", "99999999999", "99999999999"], ["2**63-1", "smaller repeats"]),
+        (["--repeats", "99999999999", "99999999999"], ["2**63-1", "reduce the repeats"]),
         (["--repeats", "99999999999"], ["bytes and", "are free"]),
         (["--repeats", "9" * 5000], ["no number of so many digits"]),
         (["--repeats", "9", "--max-bytes", "1.5"], ["--max-bytes 1.5", "whole numbers"]),

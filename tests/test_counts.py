@@ -83,7 +83,6 @@ def test_integer_arrays_of_the_library_are_counts(xp, x):
         b"2",
         None,
         [None],
-        [[1, 2]],
         {2},
         {2: 3},
         2j,
@@ -102,6 +101,18 @@ def test_other_things_are_no_counts(x, counts):
         tileops.tile_shape((2, 3), counts)
     with pytest.raises(tileops.ShapeError):
         tileops.expand_shape(counts, 1)
+
+
+def test_counts_lie_in_one_dimension(x):
+    for nested in ([[1, 2]], ((1,), (2,)), [range(2)]):
+        with pytest.raises(
+            tileops.RepeatsTypeError, match=r"^tile: repeats\[0\] .*flatten repeats"
+        ):
+            tileops.tile(x, nested)
+        with pytest.raises(tileops.ShapeTypeError, match=r"^expand: shape\[0\] .*flatten shape"):
+            tileops.expand(x, nested)
+    with pytest.raises(tileops.RepeatsError, match=r"shape \(1, 2\); it must be .*; flatten it"):
+        tileops.tile(x, np.array([[1, 2]]))
 
 
 class Hostile:

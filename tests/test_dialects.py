@@ -179,7 +179,7 @@ def test_a_desc_is_checked_without_an_array():
     assert desc.check() is None
     assert desc.check("6.4") is None
     assert (desc.repeats_count, desc.input_tensor.dimension_count) == (2, 2)
-    with pytest.raises(tileops.DTypeError, match=r"level 4\.0: the input has dtype int64"):
+    with pytest.raises(tileops.DTypeError, match=r"level 4\.0: a tensor has data type 'INT64'"):
         desc.check("4.0")
 
     def checked(data_type="FLOAT32", sizes=(1, 2), output=None, repeats=(1, 2), level="4.1"):
@@ -190,10 +190,10 @@ def test_a_desc_is_checked_without_an_array():
     checked("DML_TENSOR_DATA_TYPE_FLOAT32")
     for data_type in ("FLOAT64", "BOOL", "UINT4", "float32", ""):
         for level in ("1.0", "4.1", "6.4"):
-            with pytest.raises(tileops.DTypeError, match=f"has dtype '{data_type}'; .*FLOAT32"):
+            with pytest.raises(tileops.DTypeError, match=f"data type '{data_type}'; .*FLOAT32"):
                 checked(data_type, level=level)
     for data_type in (None, 10**5000, "x" * 10**6, Unprintable()):
-        with pytest.raises(tileops.DTypeError, match=r"has dtype (.{1,250}); .*FLOAT32"):
+        with pytest.raises(tileops.DTypeError, match=r"has data type (.{1,250}); .*FLOAT32"):
             checked(data_type)
     for error, change in (
         (tileops.ShapeError, {"sizes": (0, 2)}),

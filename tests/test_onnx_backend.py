@@ -470,6 +470,14 @@ def test_two_opsets_of_one_domain_are_refused(backend):
     refused(backend, model, "imports 2 opsets of ONNX's own domain")
 
 
+def test_an_opset_that_onnx_does_not_know_is_refused(backend):
+    """Tile may mean something else there."""
+    model = parse_model(CHAIN)
+    model.opset_import[0].version = 99
+    refused(backend, model, "the model's opset is 99; the onnx installed here knows 1 to")
+    assert not backend.is_compatible(model)
+
+
 def test_undefined_types_are_refused(backend):
     for number in (0, 99):
         model = parse_model(CHAIN)

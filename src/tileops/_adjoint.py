@@ -129,9 +129,8 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     plan = executor.plan(operator, shape, read, executor.itemsize(g))
     if plan.shape != found:
         raise ShapeError(
-            f"{name}: g has shape {found}, and what shape={show(shape)} and "
-            f"{operator.argument.name}={show(read)} make has {show(plan.shape)}; they must be "
-            f"equal"
+            f"{name}: g has shape {found}, and shape={show(shape)} by "
+            f"{operator.argument.name}={show(read)} gives {show(plan.shape)}; they must be equal"
         )
     executor.check_rank(name, len(plan.spread))
     return executor.sum(name, g, plan, shape)

@@ -81,6 +81,11 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
                 f"traces"
             )
         return count  # type: ignore[no-any-return]
+    elif is_sequence(count):
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name}{where} is {describe(count)}; {argument.noun}s "
+            f"must be integers in one dimension; flatten {argument.name}"
+        )
     elif not isinstance(count, bool):
         try:
             return index(count)

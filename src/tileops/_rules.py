@@ -281,7 +281,7 @@ def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> Non
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {show(shape)} is larger than any array: "
             f"its sizes, zeros left out, multiply to {show(extent)} elements of {itemsize} bytes, "
-            f"past 2**63-1; use smaller {argument.name} or a smaller input"
+            f"past 2**63-1; reduce the {argument.name} or the input"
         )
 
 
@@ -297,7 +297,7 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
     if nbytes > most:
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {shape} takes {nbytes} bytes, more than "
-            f"max_bytes={show(most)}; use smaller {argument.name} or raise max_bytes"
+            f"max_bytes={show(most)}; reduce the {argument.name} or raise max_bytes"
         )
 
 

@@ -13,7 +13,6 @@ from tileops._rules import (
     Argument,
     Operator,
     check_counts,
-    check_dtype,
     describe,
     known,
     result_shape,
@@ -174,12 +173,11 @@ class TileOperatorDesc:
                 raise DTypeError(
                     f"{operator.name}: a tensor is {describe(tensor)}; pass a TensorDesc"
                 )
-        dtype = _dtype(self.input_tensor)
-        check_dtype(operator, dtype)
+        dtype = _dtype(operator, self.input_tensor)
         sizes = read_counts(_sizes(operator.name, "input"), self.input_tensor.sizes)
         repeats = read_counts(operator.argument, self.repeats)
         expected = result_shape(operator, sizes, repeats, np.dtype(dtype).itemsize)
-        if _dtype(self.output_tensor) != dtype:
+        if _dtype(operator, self.output_tensor) != dtype:
             raise DTypeError(
                 f"{operator.name}: the output has data type {self.output_tensor.data_type} and "
                 f"the input {self.input_tensor.data_type}; they must be the same"
@@ -289,7 +287,7 @@ def _align(
         if known(n) and known(r) and n * r > _UINT_MAX:
             raise OutputTooLargeError(
                 f"{name}: axis {axis}: size {n} repeated {r} times is {n * r}; no size may exceed "
-                f"{_UINT_MAX}; use smaller repeats"
+                f"{_UINT_MAX}; reduce the repeats"
             )
     return sizes, repeats
 
@@ -331,11 +329,16 @@ def _sizes(operator: str, tensor: str) -> Argument:
     )
 
 
-def _dtype(tensor: TensorDesc) -> str:
-    """Name a data type as arrays do; one that the operator never takes as it was given."""
-    names = {data_type: name for name, data_type in _DTYPES_4_1.items()}
-    given = tensor.data_type
-    unknown = describe(given).removeprefix("str ")
-    if not isinstance(given, str):
-        return unknown
-    return names.get(given.removeprefix("DML_TENSOR_DATA_TYPE_"), unknown)
+def _dtype(operator: Operator, tensor: TensorDesc) -> str:
+    """Name a data type as arrays do, or refuse one that the feature level does not have."""
+    given: Any = tensor.data_type
+    names = {data_type: name for name, data_type in (operator.dtypes or {}).items()}
+    name = (
+        names.get(given.removeprefix("DML_TENSOR_DATA_TYPE_")) if isinstance(given, str) else None
+    )
+    if name is None:
+        raise DTypeError(
+            f"{operator.name}: a tensor has data type {describe(given).removeprefix('str ')}; this "
+            f"level takes {', '.join(names)}; pass one of these"
+        )
+    return name

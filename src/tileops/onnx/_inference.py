@@ -144,7 +144,7 @@ def _multiply(axis: int, size: int, count: int) -> int:
     if product > LIMIT:
         raise OutputTooLargeError(
             f"{TILE_13.name}: axis {axis}: size {show(size)} repeated {show(count)} times is past "
-            f"2**63-1; use smaller repeats"
+            f"2**63-1; reduce the repeats"
         )
     return product
 

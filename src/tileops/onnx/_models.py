@@ -8,6 +8,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
+from tileops._rules import show
 from tileops.errors import DTypeError, UnsupportedError
 
 DEFAULT_DOMAIN = ("", "ai.onnx")
@@ -28,7 +29,18 @@ def opset_of(model: Any) -> int:
         raise UnsupportedError(
             f"the model imports {len(versions)} opsets of ONNX's own domain; it must be one"
         )
+    check_opset("the model's opset", versions[0])
     return int(versions[0])
+
+
+def check_opset(owner: str, version: int) -> None:
+    """Refuse a version of ONNX's own operators that the package onnx does not know."""
+    latest = onnx.defs.onnx_opset_version()
+    if not 1 <= version <= latest:
+        raise UnsupportedError(
+            f"{owner} is {show(version)}; the onnx installed here knows 1 to {latest}; use one of "
+            f"these, or a newer onnx"
+        )
 
 
 def graphs_in(graph: Any) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from tileops.execute.array_api import Executor
 from tileops.onnx._models import (
     check_attributes,
     check_graph,
+    check_opset,
     dims_of,
     dtype_of,
     opset_of,
@@ -53,9 +54,9 @@ def for_library(name: str) -> type[Backend]:
     ------
     UnsupportedError
         If there is no such library. By ``prepare``: if a node is of another kind, which
-        the text names; if a tensor is sparse or its data lie outside of the model,
-        which is never followed. A model that is malformed is refused by
-        ``onnx.checker``, with a ValidationError.
+        the text names; if the opset is newer than the installed onnx; if a tensor is
+        sparse or its data lie outside of the model, which is never followed. A model
+        that is malformed is refused by ``onnx.checker``, with a ValidationError.
     ShapeError, DTypeError
         By ``run``: if an input is not of the shape or type that the model declares, or
         if the library does not have that type.
@@ -68,6 +69,10 @@ def for_library(name: str) -> type[Backend]:
 
     Notes
     -----
+    What a node takes and gives is checked when it runs: ``is_compatible`` looks at the
+    kinds of nodes, not at their types, and shapes that are declared for outputs are not
+    compared with those of the results.
+
     A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; without one it is the library's
     default. Inputs are a list, or a dict by name, of arrays of NumPy or of the library. The
     outputs are arrays of the library if an input was, else NumPy arrays. They share
@@ -175,16 +180,12 @@ class _LibraryBackend(Backend):
         """Run a single node, by the latest opset if none is given."""
         device = cls._device(device)
         check_options("ONNX backend", max_bytes=max_bytes)
-        latest = onnx.defs.onnx_opset_version()
-        opset = latest if opset_version is None else opset_version
+        opset = onnx.defs.onnx_opset_version() if opset_version is None else opset_version
         if not isinstance(node, onnx.NodeProto):
             raise DTypeError(f"the node is {type(node).__name__}; pass an onnx.NodeProto")
         if not isinstance(opset, int) or isinstance(opset, bool):
             raise DTypeError(f"opset_version is {describe(opset)}; pass an int")
-        if not 1 <= opset <= latest:
-            raise UnsupportedError(
-                f"opset_version is {show(opset)}; this onnx knows 1 to {latest}; pass one of these"
-            )
+        check_opset("opset_version", opset)
         check_node(node, opset)
         check_attributes(node)
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
