@@ -1,6 +1,8 @@
 """What models repeat, a few lines each, from one source for every array library.
 
-Arrays are of any library. Nothing here names one.
+Arrays are of any library. Nothing here names one. The functions are to be imported or copied; a
+run of this file does nothing. Under ``torch.compile`` TorchDynamo warns that ``array_namespace``
+has a cache, and traces through it: the result is the same.
 """
 
 from collections.abc import Callable
