@@ -18,9 +18,9 @@ MOST_COUNTS = 2**20
 def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:
     """Turn an int, a sequence of ints or an integer array into a tuple of ints.
 
-    Every fixed-width count becomes a Python int, so that no arithmetic on
-    counts can overflow. Symbolic integers stay as they are, if they are `of` the library
-    whose array is repeated.
+    Every fixed-width count becomes a Python int, so that no arithmetic on counts can
+    overflow. Symbolic integers stay as they are; where `of` is given, the executor of the
+    array that is repeated, those of other libraries are refused.
     """
     if isinstance(value, (tuple, list)):
         if _INT.issuperset(map(type, value)):

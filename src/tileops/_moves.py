@@ -95,7 +95,8 @@ class Stage:
     sizes: tuple[int, ...]
     fill: "Move"
     spread: "Copy | Columns | Again" = COPY
-    """How it is copied; in columns, if it has all of the target's axes, or one round of them."""
+    """How it is copied: as whole blocks; in columns, where each of its axes has the target's size
+    or 1, so that it broadcasts; or again planned."""
 
 
 Move = Copy | Columns | Pairs | Loop | Stage

@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     nbytes: int
     """The bytes of the result; 0 where a size is symbolic, or torch.compile traces."""
     row: int
-    """The bytes of the input's innermost stretch that is repeated as a whole."""
+    """The bytes of the input's innermost stretch that is repeated as a whole, or of all of it."""
     strides: tuple[int, ...]
     """The view's strides in bytes, if the input is contiguous; () where there is no such view."""
 
@@ -128,19 +128,20 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
 
 
 def _row(source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> int:
+    row = itemsize
     for n, r in zip(reversed(source), reversed(repeats), strict=True):
-        itemsize *= n
+        row *= n
         if r != 1:
             break
-    return itemsize
+    return row
 
 
 def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Give the steps of an array that lies in the order of its elements, in bytes."""
-    steps = []
+    steps, step = [], itemsize
     for n in reversed(sizes):
-        steps.append(itemsize)
-        itemsize *= n
+        steps.append(step)
+        step *= n
     return tuple(reversed(steps))
 
 

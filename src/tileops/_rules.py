@@ -263,7 +263,10 @@ EXPAND_ADJOINT = Operator(
 def result_shape(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int = 1
 ) -> tuple[int, ...]:
-    """Give the shape of the result for an input of some shape, or refuse."""
+    """Give the shape of the result for an input of some shape, or refuse.
+
+    Not by a plan: here there may be a million axes, of which one would take 100 MB.
+    """
     source, repeats = operator.align(operator.argument, shape, counts)
     result = tuple(n * r for n, r in zip(source, repeats, strict=True))
     check_size(operator.argument, result, itemsize)
