@@ -92,9 +92,14 @@ def torch_out_limit(workload: Workload) -> Call:
 
 def numpy_fresh(workload: Workload, x: np.ndarray) -> Sides:
     """Tile NumPy arrays into new memory."""
+    return tiled(np.tile, x, workload.repeats)
+
+
+def tiled(native: Callable[..., Any], x: Any, repeats: tuple[int, ...]) -> Sides:
+    """Tile one array by its library's own function."""
     return {
-        "native": functools.partial(np.tile, x, workload.repeats),
-        "tileops": functools.partial(tileops.tile, x, workload.repeats),
+        "native": functools.partial(native, x, repeats),
+        "tileops": functools.partial(tileops.tile, x, repeats),
     }
 
 
@@ -118,11 +123,7 @@ def numpy_expand(workload: Workload, x: np.ndarray) -> Sides:
 
 def torch_fresh(workload: Workload, x: np.ndarray) -> Sides:
     """Tile tensors into new memory."""
-    tensor = to_torch(x)
-    return {
-        "native": functools.partial(torch.tile, tensor, workload.repeats),
-        "tileops": functools.partial(tileops.tile, tensor, workload.repeats),
-    }
+    return tiled(torch.tile, to_torch(x), workload.repeats)
 
 
 def torch_out(workload: Workload, x: np.ndarray) -> Sides:
@@ -159,11 +160,16 @@ def compiled(tensor: torch.Tensor, repeats: tuple[int, ...]) -> Sides:
 
 def jax_eager(workload: Workload, x: np.ndarray) -> Sides:
     """Tile JAX arrays, and wait for the result."""
-    array, repeats = jnp.asarray(x), workload.repeats
-    return {
-        "native": lambda: jnp.tile(array, repeats).block_until_ready(),
-        "tileops": lambda: tileops.tile(array, repeats).block_until_ready(),
-    }
+    return waited(tiled(jnp.tile, jnp.asarray(x), workload.repeats))
+
+
+def waited(sides: Sides) -> Sides:
+    """Wait for the results of JAX, which come later."""
+    return {name: functools.partial(_wait, call) for name, call in sides.items()}
+
+
+def _wait(call: Call) -> jax.Array:
+    return call().block_until_ready()
 
 
 def jax_jitted(workload: Workload, x: np.ndarray) -> Sides:
@@ -175,10 +181,9 @@ def jitted(array: jax.Array, repeats: tuple[int, ...]) -> Sides:
     """Tile one JAX array, each side in a compiled function."""
     native = jax.jit(lambda a: jnp.tile(a, repeats))
     ours = jax.jit(lambda a: tileops.tile(a, repeats))
-    return {
-        "native": lambda: native(array).block_until_ready(),
-        "tileops": lambda: ours(array).block_until_ready(),
-    }
+    return waited(
+        {"native": functools.partial(native, array), "tileops": functools.partial(ours, array)}
+    )
 
 
 class Comparison(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 import tileops
-from benchmarks.libraries import Sides, as_bytes, check, compiled, jitted
+from benchmarks.libraries import Sides, as_bytes, check, compiled, jitted, tiled, waited
 from benchmarks.results import Recorder, Results
 from benchmarks.tables import Table, number, ratio
 from benchmarks.workloads import random_array
@@ -35,29 +35,23 @@ def measure(recorder: Recorder) -> None:
     """Repeat 8 by 4 numbers into 768 bytes, and expand 8 by 1 to as many."""
     block = random_array((8, 4), "float32")
     column = random_array((8, 1), "float32")
-    tiled = as_bytes(np.tile(block, REPEATS))
-    expanded = as_bytes(np.broadcast_to(column, TARGET))
+    tensor, array = torch.from_numpy(block), jnp.asarray(block)
+    tile_bytes = as_bytes(np.tile(block, REPEATS))
+    expand_bytes = as_bytes(np.broadcast_to(column, TARGET))
     cases = {
-        "NumPy, tile": (_numpy_tile(block), tiled),
-        "NumPy, expand to a view": (_numpy_expand(column), expanded),
-        "NumPy, onnx.tile": (_onnx_tile(block), tiled),
-        "PyTorch, tile": (_torch_tile(block), tiled),
-        "PyTorch, expand to a view": (_torch_expand(column), expanded),
-        "PyTorch, tile in torch.compile": (compiled(torch.from_numpy(block), REPEATS), tiled),
-        "JAX, tile": (_jax_tile(block), tiled),
-        "JAX, expand": (_jax_expand(column), expanded),
-        "JAX, tile in jax.jit": (jitted(jnp.asarray(block), REPEATS), tiled),
+        "NumPy, tile": (tiled(np.tile, block, REPEATS), tile_bytes),
+        "NumPy, expand to a view": (_numpy_expand(column), expand_bytes),
+        "NumPy, onnx.tile": (_onnx_tile(block), tile_bytes),
+        "PyTorch, tile": (tiled(torch.tile, tensor, REPEATS), tile_bytes),
+        "PyTorch, expand to a view": (_torch_expand(column), expand_bytes),
+        "PyTorch, tile in torch.compile": (compiled(tensor, REPEATS), tile_bytes),
+        "JAX, tile": (waited(tiled(jnp.tile, array, REPEATS)), tile_bytes),
+        "JAX, expand": (_jax_expand(column), expand_bytes),
+        "JAX, tile in jax.jit": (jitted(array, REPEATS), tile_bytes),
     }
     for case, (sides, expected) in cases.items():
         check(sides, expected, case)
         recorder.compare(SECTION, GROUP, case, sides, native=NATIVE[case])
-
-
-def _numpy_tile(block: np.ndarray) -> Sides:
-    return {
-        "native": functools.partial(np.tile, block, REPEATS),
-        "tileops": functools.partial(tileops.tile, block, REPEATS),
-    }
 
 
 def _numpy_expand(column: np.ndarray) -> Sides:
@@ -75,14 +69,6 @@ def _onnx_tile(block: np.ndarray) -> Sides:
     }
 
 
-def _torch_tile(block: np.ndarray) -> Sides:
-    tensor = torch.from_numpy(block)
-    return {
-        "native": functools.partial(torch.tile, tensor, REPEATS),
-        "tileops": functools.partial(tileops.tile, tensor, REPEATS),
-    }
-
-
 def _torch_expand(column: np.ndarray) -> Sides:
     tensor = torch.from_numpy(column)
     return {
@@ -91,20 +77,14 @@ def _torch_expand(column: np.ndarray) -> Sides:
     }
 
 
-def _jax_tile(block: np.ndarray) -> Sides:
-    array = jnp.asarray(block)
-    return {
-        "native": lambda: jnp.tile(array, REPEATS).block_until_ready(),
-        "tileops": lambda: tileops.tile(array, REPEATS).block_until_ready(),
-    }
-
-
 def _jax_expand(column: np.ndarray) -> Sides:
     array = jnp.asarray(column)
-    return {
-        "native": lambda: jnp.broadcast_to(array, TARGET).block_until_ready(),
-        "tileops": lambda: tileops.expand(array, TARGET).block_until_ready(),
-    }
+    return waited(
+        {
+            "native": functools.partial(jnp.broadcast_to, array, TARGET),
+            "tileops": functools.partial(tileops.expand, array, TARGET),
+        }
+    )
 
 
 def tables(results: Results) -> list[Table]:
