@@ -15,6 +15,12 @@ DTYPES = (
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
 )
 
+UNITS = {
+    **dict.fromkeys(("int64", "uint64", "float64", "complex128"), 2**40 + 1),
+    **dict.fromkeys(("int32", "uint32", "float32", "complex64"), 2**16 + 1),
+}
+"""Numbers that have no place in narrower dtypes: nor have their sums."""
+
 SHAPES = (
     ((), ()),
     ((), (3,)),
@@ -59,7 +65,7 @@ def values_of(xp, x, dtype):
 
 def check(xp, rng, dtype, operator, shape, counts):
     index = origins(shape, operator, counts)
-    values = whole(rng, dtype, index.shape)
+    values = whole(rng, dtype, index.shape) * np.dtype(dtype).type(UNITS.get(dtype, 1))
     g = xp.make(values.view(f"V{values.itemsize}"), dtype)
     if operator is tileops.tile:
         result = tileops.tile_adjoint(g, shape, counts)
@@ -110,6 +116,14 @@ def test_narrow_floats_are_summed_in_wider_ones(xp, dtype, count):
         g = xp.plain(ones.view("V2"), dtype)
         result = tileops.expand_adjoint(g, (1, *shape[1:]))
         assert np.all(values_of(xp, result, dtype) == np.dtype(dtype).type(count))
+
+
+def test_a_shape_larger_than_any_array_is_refused(xp):
+    """JAX would end the process."""
+    for shape in ((2**40, 2**40), (2**62, 1)):
+        g = xp.plain(np.zeros((0, 0), np.float32).view("V4"), "float32")
+        with pytest.raises(tileops.OutputTooLargeError, match=r"^tile_adjoint: .*2\*\*63-1"):
+            tileops.tile_adjoint(g, shape, (0, 0))
 
 
 def test_the_adjoint_transposes(xp, rng):

@@ -115,6 +115,14 @@ def test_masks_and_records_of_chunks_survive(da, counts):
         assert result.compute().tolist() == np.tile(records, counts).tolist()
 
 
+def test_an_adjoint_of_nothing_is_lazy_and_of_its_kind(da):
+    empty = da.from_array(np.ma.array(np.ones(0), mask=[]), asarray=False)
+    result = tileops.tile_adjoint(empty, 3, 0).compute()
+    assert type(result) is np.ma.MaskedArray
+    assert result.tolist() == [0, 0, 0]
+    assert tileops.tile_adjoint(da.ones(0, dtype=">f4"), 10**11, 0)[:2].compute().tolist() == [0, 0]
+
+
 def test_a_chunk_of_masked_records_has_no_view_and_is_copied(da):
     values = np.ma.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")], mask=[(0, 1), (1, 0)])
     x = da.from_array(values[:, None], asarray=False, chunks=1)

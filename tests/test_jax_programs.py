@@ -294,8 +294,37 @@ for kind in (AxisType.Auto, AxisType.Explicit):
     few = jax.device_put(np.ones(24, "float32"), NamedSharding(mesh, P(("a", "b"))))
     assert np.array_equal(tileops.tile_adjoint(few, 3, 8), np.full(3, 8))
     assert np.array_equal(tileops.tile_adjoint(few, 1, 24), [24])
+    empty = np.zeros((4, 0), "int32")
+    for spec in (P("a", None), P()):
+        g = jax.device_put(empty, NamedSharding(mesh, spec))
+        call = lambda g: tileops.tile_adjoint(g, (4, 3), (1, 0))
+        for f in (call, jax.jit(call)):
+            assert np.array_equal(f(g), np.zeros((4, 3), "int32"))
     half = jax.device_put(np.ones(4096, ml_dtypes.bfloat16), NamedSharding(mesh, P("a")))
     assert tileops.tile_adjoint(half, 4, 1024).tolist() == [1024] * 4
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
+def test_adjoints_keep_64_bits_where_these_are_turned_off():
+    """As tile and expand do."""
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import NamedSharding, PartitionSpec as P
+from tileops.execute.jax import enable_x64
+mesh = jax.make_mesh((8,), ("a",))
+for dtype in ("int64", "uint64", "float64", "complex128"):
+    values = np.arange(16).astype(dtype) + np.dtype(dtype).type(2**40)
+    for spec in (P("a"), P()):
+        with enable_x64(True):
+            g = jax.device_put(values, NamedSharding(mesh, spec))
+        for call in (lambda g: tileops.tile_adjoint(g, 8, 2), lambda g: tileops.tile(g, 2)):
+            for f in (call, jax.jit(call)):
+                result = f(g)
+                assert result.dtype == dtype, (dtype, spec)
+        assert np.array_equal(tileops.tile_adjoint(g, 8, 2), values.reshape(2, 8).sum(0))
+        assert tileops.expand_adjoint(g, ()) == values.sum()
 print("done")
 """
     run_on_eight_devices(code)

@@ -365,6 +365,12 @@ def test_adjoints_of_subclasses():
     masked = np.ma.array([1.0, 2, 3, 4], mask=[0, 1, 0, 0])
     assert tileops.tile_adjoint(masked, 2, 2).tolist() == [4, 4]
     assert tileops.tile_adjoint(masked, 4, 1).tolist() == [1, None, 3, 4]
+    for mask in (np.ma.nomask, []):  # the sum of nothing is 0, that of masked values is masked
+        nothing = tileops.tile_adjoint(np.ma.array(np.ones(0), mask=mask), 3, 0)
+        assert type(nothing) is np.ma.MaskedArray
+        assert nothing.tolist() == [0, 0, 0]
+    masked = np.ma.array([1.0, 2], mask=[1, 1])
+    assert tileops.tile_adjoint(masked, 1, 2).tolist() == [None]
     matrix = np.matrix([[1.0, 2], [3, 4]])
     assert tileops.expand_adjoint(matrix, 2).tolist() == [4, 6]
     assert tileops.tile_adjoint(matrix, (1, 1), (2, 2)).tolist() == [[10]]

@@ -475,7 +475,18 @@ def test_an_opset_that_onnx_does_not_know_is_refused(backend):
     model = parse_model(CHAIN)
     model.opset_import[0].version = 99
     refused(backend, model, "the model's opset is 99; the onnx installed here knows 1 to")
-    assert not backend.is_compatible(model)
+
+
+def test_an_initializer_that_is_no_such_input_is_refused_before_a_run(backend):
+    for values, error in (([2.0], tileops.DTypeError), ([2, 2], tileops.ShapeError)):
+        model = parse_model(
+            '<ir_version: 8, opset_import: ["": 13]> g (float[2] x, int64[1] r) => (float[n] y) '
+            "{ y = Tile (x, r) }"
+        )
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(values), "r"))
+        with pytest.raises(error, match=r"^input 'r' has"):
+            backend.prepare(model)
+        assert not backend.is_compatible(model)
 
 
 def test_undefined_types_are_refused(backend):

@@ -274,6 +274,34 @@ def test_adjoints_of_dtypes_that_torch_does_not_add(torch, name):
         assert result.to(torch.complex64).tolist() == expected
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_a_single_sum_of_many_narrow_floats_is_wide(torch, name):
+    """PyTorch's threads each keep their part of such a sum in 16 bits."""
+    ones = torch.ones(1_200_000, dtype=getattr(torch, name))
+    g = torch.cat([ones, -ones, ones[:3]])
+    assert tileops.expand_adjoint(g, ()) == 3
+    assert tileops.tile_adjoint(g, 1, len(g)).tolist() == [3]
+    x = ones[:1].clone().requires_grad_()
+    y = tileops.tile(x, len(g))
+    assert "Repeat" in type(y.grad_fn).__name__  # the package's own
+    y.backward(g)
+    assert x.grad.tolist() == [3]
+
+
+def test_autocast_does_not_change_the_dtype_of_a_sum(torch):
+    from torch._subclasses import FakeTensorMode
+
+    torch.set_autocast_enabled("cuda", True)  # torch.autocast refuses it without a device
+    try:
+        with FakeTensorMode():
+            g = torch.empty((6, 4), dtype=torch.float16, device="cuda")
+            assert g.sum(0).dtype is torch.float32
+            assert tileops.tile_adjoint(g, (3, 2), (2, 2)).dtype is g.dtype
+            assert tileops.expand_adjoint(g, (1, 4)).dtype is g.dtype
+    finally:
+        torch.set_autocast_enabled("cuda", False)
+
+
 def test_adjoints_that_torch_has_not(torch):
     narrow = torch.ones(4, dtype=torch.uint8).view(torch.uint4)
     for repeats in (1, 2):

@@ -8,6 +8,7 @@ from tileops._rules import (
     TILE_ADJOINT,
     Operator,
     check_counts,
+    check_size,
     shape_argument,
     show,
 )
@@ -48,8 +49,8 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     DTypeError
         If `g` is no array, or none of numbers.
     OutputTooLargeError
-        If the sizes that `g` would have, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
+        more than 2**63-1 elements or bytes.
 
     See Also
     --------
@@ -94,8 +95,8 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     DTypeError
         If `g` is no array, or none of numbers.
     OutputTooLargeError
-        If the sizes that `g` would have, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
+        more than 2**63-1 elements or bytes.
 
     See Also
     --------
@@ -125,6 +126,7 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     described = shape_argument(name)._replace(name="shape")
     shape = read_counts(described, shape, executor)
     check_counts(described, shape)
+    check_size(described, shape, executor.itemsize(g))
     read = read_counts(operator.argument, counts[0], executor) if counts else found
     plan = executor.plan(operator, shape, read, executor.itemsize(g))
     if plan.shape != found:

@@ -14,7 +14,7 @@ from tileops._plan import MOST_AXES, Plan, cached_plan
 from tileops._rules import Operator
 from tileops.errors import DTypeError, ShapeError
 
-_NARROW = ("float16", "bfloat16", "float8", "float6", "float4")
+_NARROW = ("float16", "bfloat16", "float8_", "float6_", "float4_")
 
 
 def wide_dtype(name: str) -> str | None:

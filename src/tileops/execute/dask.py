@@ -73,7 +73,8 @@ class Dask(Executor):
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library cannot split an axis of size 0."""
         if 0 in plan.spread:
-            return da.zeros(shape, dtype=g.dtype)
+            zeros = da.zeros(shape, dtype=g.dtype)
+            return zeros.map_blocks(_zeros_like, g._meta, meta=g._meta)  # noqa: SLF001
         if not g.dtype.isnative:
             total = self.sum(operator, g.astype(g.dtype.newbyteorder("=")), plan, shape)
             return total.astype(g.dtype)
@@ -93,6 +94,10 @@ class Dask(Executor):
     def to_numpy(self, x: Any) -> Any:
         """Compute."""
         return np.asarray(x.compute())
+
+
+def _zeros_like(block: Any, meta: Any) -> Any:
+    return np.zeros_like(meta, shape=block.shape)
 
 
 def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:

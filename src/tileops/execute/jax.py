@@ -17,6 +17,11 @@ from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, known
 from tileops.execute.array_api import Executor, wide_dtype
 
+try:
+    from jax import enable_x64
+except ImportError:  # before JAX 0.8
+    from jax.experimental import enable_x64
+
 _AT_ONCE = 32
 """The most copies that one concatenation has."""
 
@@ -59,17 +64,25 @@ class Jax(Executor):
         """Sum over what a plan repeats; if the array is sharded, by what transposes its repetition.
 
         A reduction would replicate it first, or be refused. But where a mesh has axes that are
-        mapped by hand, the library transposes nothing.
+        mapped by hand, the library transposes nothing. `jnp.sum` would make 32 bits of 64 where
+        these are turned off.
         """
+        if not plan.repeated:
+            return super().sum(operator, g, plan, shape)
+        wide = wide_dtype(self.dtype(g))
+        if wide is not None:
+            return self.sum(operator, g.astype(wide), plan, shape).astype(g.dtype)
+        if any(known(size) and size == 0 for size in plan.shape):
+            return jnp.broadcast_to(jax.lax.reduce_sum(g, axes=tuple(range(g.ndim))), shape)
         if isinstance(g, jax.core.Tracer):
             is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
             is_sharded = _may_be_sharded(g) and not is_by_hand
         else:
             is_sharded = _is_sharded(g)
-        if not is_sharded or not plan.repeated:
-            return super().sum(operator, g, plan, shape)
-        wide = wide_dtype(self.dtype(g)) or g.dtype
-        return _sum_sharded(g.astype(wide), plan, shape).astype(g.dtype)
+        if is_sharded:
+            return _sum_sharded(g, plan, shape)
+        total = jax.lax.reduce_sum(jnp.reshape(g, plan.spread), axes=plan.repeated)
+        return jnp.reshape(total, shape)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
@@ -196,7 +209,9 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         result = _repeat(x, plan, True)
         return result if of is None else jax.sharding.reshard(result, sharding)
 
-    (total,) = jax.linear_transpose(repeat, jax.ShapeDtypeStruct(shape, g.dtype, sharding=of))(g)
+    with enable_x64(True):  # else it takes 64 bits for 32
+        like = jax.ShapeDtypeStruct(shape, g.dtype, sharding=of)
+        (total,) = jax.linear_transpose(repeat, like)(g)
     return total
 
 

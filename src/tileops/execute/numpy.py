@@ -108,6 +108,8 @@ class NumPy(Executor):
             dtype = dtype if dtype.isnative else dtype.newbyteorder("=")
             spread = total.reshape(plan.spread)
             total = spread.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
+            if isinstance(total, np.ma.MaskedArray) and spread.size == 0:
+                total.mask = np.ma.nomask  # the sum of nothing is 0; that of masked values is not
         return total.astype(g.dtype, order="C").reshape(shape)
 
     def is_integer(self, array: Any) -> bool:

@@ -10,7 +10,7 @@ from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._plan_host import NUMBERS
-from tileops._rules import Operator
+from tileops._rules import Operator, known
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
 from tileops.execute._memory import HUGE, Memory, alignment_of, prefer_huge_pages
@@ -53,6 +53,8 @@ _WIDE = {
     },
 }
 """Dtypes that the library does not add, by those that it does."""
+
+_HALVES = (torch.float16, torch.bfloat16)
 
 _MOST_SUMMED = 64
 """The most axes that the library sums over."""
@@ -179,7 +181,10 @@ class Torch(Executor):
         return _new(x, plan, is_moved)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-        """Sum over what a plan repeats; the library adds 16-bit floats up in wider ones."""
+        """Sum over what a plan repeats; the library adds 16-bit floats up in wider ones.
+
+        But each of its threads keeps its part of a single sum in 16 bits.
+        """
         if g.dtype in _AS_BYTES:
             raise DTypeError(
                 f"{operator}: g has dtype {g.dtype}, which PyTorch does not add up; pass "
@@ -196,9 +201,10 @@ class Torch(Executor):
         if kept is not None:
             return self.sum(operator, g.view(kept), plan, shape).view(g.dtype)
         wide = _WIDE.get(g.dtype)
+        if g.dtype in _HALVES and all(known(n) and n == 1 for n in shape):
+            wide = torch.float32
         if wide is not None:
             return self.sum(operator, g.to(wide), plan, shape).to(g.dtype)
-        dtype = None if g.dtype.is_floating_point or g.dtype.is_complex else g.dtype
         try:
             spread = g.reshape(plan.spread)
         except RuntimeError as error:
@@ -208,7 +214,7 @@ class Torch(Executor):
                 f"{operator}: g is a {type(g).__name__}, whose axes PyTorch cannot split "
                 f"({error}); replicate a DTensor first, with g.redistribute()"
             ) from error
-        return spread.sum(plan.repeated, dtype=dtype).reshape(shape)
+        return spread.sum(plan.repeated, dtype=g.dtype).reshape(shape)
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""

@@ -12,7 +12,7 @@ from onnx.backend.base import Backend, BackendRep
 from tileops import execute
 from tileops._rules import TILE, Operator, describe, show
 from tileops._run import check_options, run
-from tileops.errors import DTypeError, ShapeError, UnsupportedError
+from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
 from tileops.onnx._models import (
     check_attributes,
@@ -59,7 +59,8 @@ def for_library(name: str) -> type[Backend]:
         that is malformed is refused by ``onnx.checker``, with a ValidationError.
     ShapeError, DTypeError
         By ``run``: if an input is not of the shape or type that the model declares, or
-        if the library does not have that type.
+        if the library does not have that type. By ``prepare``: if that is so of an
+        initializer for an input.
     TileOpsError
         By ``run``: what the operators refuse, with the name of the node.
 
@@ -113,7 +114,7 @@ class _LibraryBackend(Backend):
         """Whether `prepare` takes a model."""
         try:
             cls.prepare(model, device)
-        except (UnsupportedError, onnx.checker.ValidationError):
+        except (TileOpsError, onnx.checker.ValidationError):
             return False
         return True
 
