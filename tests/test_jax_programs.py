@@ -308,7 +308,6 @@ print("done")
 
 
 def test_adjoints_keep_64_bits_where_these_are_turned_off():
-    """As tile and expand do."""
     code = """
 import jax, numpy as np, tileops
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -319,11 +318,10 @@ for dtype in ("int64", "uint64", "float64", "complex128"):
     for spec in (P("a"), P()):
         with enable_x64(True):
             g = jax.device_put(values, NamedSharding(mesh, spec))
-        for call in (lambda g: tileops.tile_adjoint(g, 8, 2), lambda g: tileops.tile(g, 2)):
-            for f in (call, jax.jit(call)):
-                result = f(g)
-                assert result.dtype == dtype, (dtype, spec)
-        assert np.array_equal(tileops.tile_adjoint(g, 8, 2), values.reshape(2, 8).sum(0))
+        call = lambda g: tileops.tile_adjoint(g, 8, 2)
+        for f in (call, jax.jit(call)):
+            assert f(g).dtype == dtype, (dtype, spec)
+            assert np.array_equal(f(g), values.reshape(2, 8).sum(0))
         assert tileops.expand_adjoint(g, ()) == values.sum()
 print("done")
 """

@@ -81,7 +81,8 @@ class Jax(Executor):
             is_sharded = _is_sharded(g)
         if is_sharded:
             return _sum_sharded(g, plan, shape)
-        total = jax.lax.reduce_sum(jnp.reshape(g, plan.spread), axes=plan.repeated)
+        with enable_x64(True):  # JAX 0.7 fails to reduce 64 bits without
+            total = jax.lax.reduce_sum(jnp.reshape(g, plan.spread), axes=plan.repeated)
         return jnp.reshape(total, shape)
 
     def is_symbolic(self, count: Any) -> bool:
