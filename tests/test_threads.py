@@ -152,6 +152,15 @@ def test_an_error_reaches_the_caller_when_nobody_works_any_more(threads, in_main
     assert len(work.done) == done
 
 
+@pytest.fixture
+def interruptible():
+    """Raise KeyboardInterrupt on SIGINT, also where a shell that runs these tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
     began = threading.Event()
 
