@@ -322,19 +322,23 @@ def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
     assert not room[..., 0].view(f"V{dtype.itemsize}").tobytes().strip(b"\0")
 
 
-def test_a_large_result_begins_where_a_huge_page_does(monkeypatch):
-    x = np.arange(2**21)
-    for huge, expected in ((2**21, 0), (0, None)):
+@pytest.mark.parametrize("offset", [0, 5, 8, 100, 4090])
+@pytest.mark.parametrize("huge", [2**21, 0])
+def test_a_large_result_lies_in_huge_pages_and_like_its_source(monkeypatch, huge, offset):
+    memory = np.arange(2**20 + 1024)
+    x = memory.view(np.uint8)[offset:][: 2**23].view(memory.dtype)
+    for repeats in (2, 4):
         monkeypatch.setattr(_memory, "_huge_page", lambda huge=huge: huge)
-        result = tileops.tile(x, 2)
-        assert np.array_equal(result, np.tile(x, 2))
+        result = tileops.tile(x, repeats)
+        assert np.array_equal(result, np.tile(x, repeats))
         assert result.flags.c_contiguous
         assert result.flags.writeable
         assert result.flags.aligned
-        if expected is None:
+        if huge == 0:
             assert result.flags.owndata
         else:
-            assert result.ctypes.data % huge == expected
+            assert result.ctypes.data % huge >= huge - 4096
+            assert (result.ctypes.data - x.ctypes.data) % 4096 < 16
             assert result.base.nbytes - result.nbytes <= result.nbytes / 8
 
 

@@ -40,7 +40,7 @@ _MANY = 256
 _COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
 _ALIGNED = 16 * 2**20
-"""New results of at least this many bytes begin where a huge page does."""
+"""New results of at least this many bytes have a place of their own in huge pages."""
 
 
 class Job(NamedTuple):
@@ -81,7 +81,7 @@ def new(x: Any, plan: Plan) -> Any:
         return x.reshape(plan.shape).copy()
     if not dtype.hasobject:
         if plan.nbytes >= _ALIGNED:
-            result = empty(plan.shape, dtype)
+            result = empty(plan.shape, dtype, address_of(x))
             write(x, plan, result)
             return result
         # A reshape has to copy nothing, or little.
