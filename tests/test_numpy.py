@@ -327,8 +327,8 @@ def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
 def test_a_large_result_lies_in_huge_pages_and_like_its_source(monkeypatch, huge, offset):
     memory = np.arange(2**20 + 1024)
     x = memory.view(np.uint8)[offset:][: 2**23].view(memory.dtype)
+    monkeypatch.setattr(_memory, "_huge_page", lambda: huge)
     for repeats in (2, 4):
-        monkeypatch.setattr(_memory, "_huge_page", lambda huge=huge: huge)
         result = tileops.tile(x, repeats)
         assert np.array_equal(result, np.tile(x, repeats))
         assert result.flags.c_contiguous

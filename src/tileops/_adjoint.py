@@ -126,9 +126,10 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     described = shape_argument(name)._replace(name="shape")
     shape = read_counts(described, shape, executor)
     check_counts(described, shape)
-    check_size(described, shape, executor.itemsize(g))
+    itemsize = executor.itemsize(g)
+    check_size(described, shape, itemsize)
     read = read_counts(operator.argument, counts[0], executor) if counts else found
-    plan = executor.plan(operator, shape, read, executor.itemsize(g))
+    plan = executor.plan(operator, shape, read, itemsize)
     if plan.shape != found:
         raise ShapeError(
             f"{name}: g has shape {found}, and shape={show(shape)} by "

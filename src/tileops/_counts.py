@@ -95,7 +95,7 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
 
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
-    executor = executor_for(argument, where, array)
+    executor = executor_of_counts(argument, where, array)
     rank = len(array.shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
         single = "" if argument.is_vector and not where else "an int or "
@@ -132,7 +132,7 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
         )
 
 
-def executor_for(argument: Argument, where: str, array: Any) -> Executor:
+def executor_of_counts(argument: Argument, where: str, array: Any) -> Executor:
     """Give the executor of an array of counts, or refuse one of no known library."""
     executor = execute.find(array)
     if executor is None:

@@ -55,6 +55,7 @@ _WIDE = {
 """Dtypes that the library does not add, by those that it does."""
 
 _HALVES = (torch.float16, torch.bfloat16)
+"""Dtypes that the library adds in float32, but for a single sum."""
 
 _MOST_SUMMED = 64
 """The most axes that the library sums over."""

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._counts import executor_for, is_array, values_of
+from tileops._counts import executor_of_counts, is_array, values_of
 from tileops._rules import (
     LIMIT,
     TILE,
@@ -104,7 +104,7 @@ def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
 
 
 def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
-    executor = executor_for(argument, "", array)
+    executor = executor_of_counts(argument, "", array)
     check_count_dtype(argument, executor.dtype(array), dtypes)
     shape = tuple(array.shape)
     if any(size != 1 for size in shape):
