@@ -148,9 +148,9 @@ def test_a_model_that_runs_again_is_not_planned_again(backend):
         )
     )
     prepared.run([np.arange(2)])
-    before = _plan._cached.cache_info().misses
+    before = _plan.cached_plan.cache_info().misses
     prepared.run([np.arange(2)])
-    assert _plan._cached.cache_info().misses == before
+    assert _plan.cached_plan.cache_info().misses == before
 
 
 def test_constants_of_every_form(backend):

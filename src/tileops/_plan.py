@@ -54,16 +54,18 @@ MOST_AXES = 64
 """The most axes of a plan that is cached: few libraries have more, and a million take 100 MB."""
 
 
+@lru_cache(maxsize=4096)
 def cached_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
-    """Plan as `make_plan` does, from a cache where axes are few; TypeError for a symbolic size.
+    """Plan as `make_plan` does, once; TypeError for a plan that is not kept.
 
-    The cache raises it, since such a size has no hash: to look for one would double a call's time.
+    That is one of many axes, or of a symbolic size, which has no hash: to look for either in each
+    call would take longer than to find the plan.
     """
-    if len(shape) > MOST_AXES or len(counts) > MOST_AXES:
-        return make_plan(operator, shape, counts, itemsize)
-    return _cached(operator, shape, counts, itemsize)
+    if max(len(shape), len(counts)) > MOST_AXES:
+        raise TypeError("a plan of so many axes is not kept")
+    return make_plan(operator, shape, counts, itemsize)
 
 
 def make_plan(
@@ -143,6 +145,3 @@ def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
         steps.append(step)
         step *= n
     return tuple(reversed(steps))
-
-
-_cached = lru_cache(maxsize=4096)(make_plan)

@@ -10,7 +10,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from tileops._plan import MOST_AXES, Plan, cached_plan
+from tileops._plan import Plan, cached_plan, make_plan
 from tileops._rules import Operator
 from tileops.errors import DTypeError, ShapeError
 
@@ -75,12 +75,15 @@ class Executor:
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
         """Plan the call, or refuse what the operator's rules do not allow."""
-        if len(counts) > MOST_AXES:
-            # A plan of very many axes takes long: what has too many is refused before, by the
-            # rules and then by the library.
-            operator.align(operator.argument, shape, counts)
-            self.check_rank(operator.name, len(counts))
-        return cached_plan(operator, shape, counts, itemsize)
+        try:
+            return cached_plan(operator, shape, counts, itemsize)
+        except TypeError:
+            pass
+        # A plan of very many axes takes long: what has too many is refused before, by the rules
+        # and then by the library.
+        operator.align(operator.argument, shape, counts)
+        self.check_rank(operator.name, len(counts))
+        return make_plan(operator, shape, counts, itemsize)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
-from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
+from tileops._plan import MOST_AXES, Plan, make_plan
 from tileops._rules import Operator, known
 from tileops.execute.array_api import Executor, wide_dtype
 
@@ -41,8 +41,9 @@ class Jax(Executor):
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
         """Plan; without the cache for symbolic sizes, which compare equal or refuse to."""
-        make = cached_plan if all(map(known, shape + counts)) else make_plan
-        return make(operator, shape, counts, itemsize)
+        if all(map(known, shape + counts)):
+            return super().plan(operator, shape, counts, itemsize)
+        return make_plan(operator, shape, counts, itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Give the array itself where nothing changes: the library has no other views."""

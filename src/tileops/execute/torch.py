@@ -152,8 +152,9 @@ class Torch(Executor):
             return plan or make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
         try:
             return cached_plan(operator, shape, counts, itemsize)
-        except TypeError:  # a symbolic size
-            return make_plan(operator, shape, counts, itemsize)
+        except TypeError:
+            pass
+        return make_plan(operator, shape, counts, itemsize)
 
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse nothing more: the library has any number of axes."""
