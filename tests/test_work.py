@@ -14,7 +14,7 @@ from memory import peak_of
 from tileops._moves import COPY, broadcast_nest, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
-from tileops._plan_host import host_words, plan_host
+from tileops._plan_host import host_words, plan_host, rows_repeated
 from tileops._rules import TILE
 from tileops.execute import host, moving
 
@@ -195,6 +195,16 @@ def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, item
     assert work.passes == passes
     assert work.calls < 64
     assert work.temporary <= nest.nbytes / 4
+
+
+@pytest.mark.parametrize("itemsize, few, more", [(8, 3, 4), (4, 3, 5), (2, 3, 5), (1, 7, 9)])
+def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
+    """Each pass goes down all rows; NumPy's own repetition begins anew for each of them."""
+    for repeats, is_passed in ((2, True), (few, True), (more, False)):
+        nest = host_words(nest_between((2**20, 1), (1, repeats), itemsize), 16)
+        assert (not rows_repeated(nest)) == is_passed
+    small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
+    assert rows_repeated(small) == ((2**12, few),)
 
 
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():

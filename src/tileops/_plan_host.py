@@ -57,7 +57,7 @@ _CHAINED_ROWS = 384 * 1024
 """Results up to this large: several repetitions, one after the other, are fastest."""
 _CHAINED = 6 * 1024 * 1024
 """The same where rows are words, or have `_SHORT` to `_WIDE` bytes."""
-_SHORTEST = 6
+_SHORTEST = 8
 """Repeats of a word that take up to this much together are faster in passes than in a loop."""
 
 # Parts of a result
@@ -73,6 +73,8 @@ _ELEMENTS_IN_LOOP = 4
 """The same for elements of other widths."""
 _FEW_WORDS = 3
 """Rows of up to this many words are faster in passes, one for each, than as one element."""
+_FEWEST = 3
+"""Up to this many repeats of a word are faster in passes than in a loop, too."""
 _PASSES = 16
 """The most passes over a block."""
 _ROWS = 1024
@@ -229,7 +231,12 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
     if rows == 1:
         return nest.nbytes <= _PASSED
-    is_short = nest.word <= 4 if row > nest.word else row * repeats <= _SHORTEST  # noqa: PLR2004
+    if row > nest.word:
+        is_short = nest.word <= 4  # noqa: PLR2004
+    elif repeats <= _FEWEST:
+        is_short = row <= NUMBERS[-1]
+    else:
+        is_short = row * repeats <= _SHORTEST
     return not (is_short and nest.nbytes >= _PASSED and _columns(nest))
 
 
