@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tileops
 from tileops._plan import cached_plan
 from tileops._rules import TILE
-from tileops.execute import device, host
+from tileops.execute import device, host, moving
 from tileops.execute._memory import Memory, alignment_of, as_array
 
 pytestmark = pytest.mark.library("numpy")
@@ -145,6 +145,43 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
             out = filled[offset : len(expected) + offset].view(dtype).reshape(rows, repeats)
             assert tileops.tile(x, (1, repeats), out=out) is out
             assert filled.tobytes() == bytes([7] * offset) + expected + bytes([7] * 3)
+
+
+@pytest.mark.parametrize(
+    "row, unlucky",
+    [
+        (512, set()),
+        (768, {0, 16, 64, 128, 320, 2064}),
+        (1024, {0, 16, 64, 128, 2064}),
+        (2048, {0, 16, 64, 128, 2064}),
+        (2112, {0, 16, 64, 128, 320, 2064}),
+        (2176, {16, 2064}),
+        (3000, {0, 16, 64, 128, 320, 2064}),
+        (4096, {16, 2064}),
+        (2**20 - 64, {16, 2064}),
+        (2**20, set()),
+    ],
+)
+def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
+    """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
+    picked, pick = [], moving._pick
+    monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
+    rows, repeats = 3, 2**20 // (3 * row) + 2
+    rng = np.random.default_rng(row)
+    room = rng.integers(0, 256, rows * row + 4096, np.uint8)
+    x = room[-room.__array_interface__["data"][0] % 4096 :][: rows * row].reshape(rows, row)
+    expected = b"".join(bytes(part) * repeats for part in x)
+    room = np.empty(len(expected) + 2 * 4096, np.uint8)
+    room = room[-room.__array_interface__["data"][0] % 4096 :]
+    for offset in (0, 16, 64, 128, 320, 2064):
+        picked.clear()
+        room[:] = 7
+        out = room[offset:][: len(expected)].reshape(rows, -1)
+        assert tileops.tile(x, (1, repeats), out=out) is out
+        assert out.tobytes() == expected
+        assert (room[:offset] == 7).all()
+        assert (room[offset + len(expected) :] == 7).all()
+        assert bool(picked) == (offset in unlucky)
 
 
 @pytest.mark.usefixtures("thresholds")

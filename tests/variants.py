@@ -46,6 +46,14 @@ _TINY = {
         "_CHAINED": 64,
         "_CHAINED_ROWS": 32,
     },
+    "tileops.execute.moving": {
+        "_TAKEN": 3,
+        "_PIECES": range(24, 0, -1),
+        "_BY_VECTORS": range(4, 12),
+        "_AGREEING": 4096,
+        "_BY_MICROCODE": range(12, 2**20),
+        "_INDICES": 512,
+    },
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }
 """Thresholds at which copies of some bytes take the steps that others take from megabytes on."""

@@ -3,7 +3,7 @@
 from collections import deque
 from functools import lru_cache
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from tileops._moves import (
     Nest,
     Pairs,
     Stage,
+    blocks,
+    box,
     broadcast_nest,
 )
 from tileops._plan_host import host_words, plan_host
@@ -55,8 +57,8 @@ def assign(target: Any, source: Any) -> None:
     """Copy words, or fill wider ones with them."""
     if target.itemsize != source.itemsize:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
-    elif target.itemsize == _TAKEN and _is_repeated(target, source):
-        _take(target, source[:, 0])
+    elif piece := _piece(target, source):
+        _pick(target, source, piece)
     else:
         target[...] = source
 
@@ -69,34 +71,71 @@ _ONES = {
 }
 """The number that, times a word, is a wider word full of it, in either order of bytes."""
 
+_PAGE = 4096
+_LINE = 64
+"""The bytes of a line of the cache."""
+
 _TAKEN = 32
 """The bytes of elements that are picked by indices (`take`), in a third of a copy's time.
 
 NumPy has a loop of their own for picking them, and none for copying them.
 """
-_INDICES = 8192
-"""The most elements that are picked at once."""
+_PIECES = range(256, 127, -1)
+"""The bytes of pieces in which wider elements are picked, the best first, where libc is slow.
+
+It is where some addresses are unlucky, and then takes up to twice the time. No address is for
+pieces: glibc loads one as a whole before it stores it.
+"""
+_BY_VECTORS = range(513, 2113)
+"""The bytes of elements that glibc copies backwards where addresses agree."""
+_AGREEING = 256
+"""They do where the target is less than this ahead of the source, modulo a page."""
+_BY_MICROCODE = range(2113, 2**20)
+"""The bytes of elements that the processor copies (`rep movsb`), fast where lines lie alike."""
+_INDICES = 16 * 1024
+"""The most pieces that are picked at once."""
 
 
-def _is_repeated(target: Any, source: Any) -> bool:
-    """Whether each element of a contiguous row is repeated, `_INDICES` times at most."""
-    is_row = source.ndim == 2 and source.strides == (source.itemsize, 0)  # noqa: PLR2004
-    return bool(is_row and source.shape[1] <= _INDICES and target.flags.c_contiguous)
+def _piece(target: Any, source: Any) -> int:
+    """Give the bytes of the pieces that are picked if elements are repeated, 0 if none are."""
+    size, steps = source.itemsize, source.strides
+    if size < _TAKEN or 0 not in steps or min(steps) < 0 or not target.flags.c_contiguous:
+        return 0
+    whole = gcd(size, *steps)
+    if size == _TAKEN:
+        return size if whole == size else 0
+    if not _is_unlucky(target, source):
+        return 0
+    return next((piece for piece in _PIECES if whole % piece == 0), 0)
 
 
-def _take(target: Any, elements: Any) -> None:
-    """Pick each element as often as it is repeated."""
-    repeats = target.shape[1]
-    indices = _indices(repeats)
-    step = len(indices) // repeats
-    for i in range(0, len(elements), step):
-        part = elements[i : i + step]
-        part.take(indices[: len(part) * repeats], 0, target[i : i + step].reshape(-1), "wrap")
+def _is_unlucky(target: Any, source: Any) -> bool:
+    """Whether elements are repeated from and to places that make glibc slow."""
+    apart = address_of(target) - address_of(source)
+    if source.itemsize in _BY_VECTORS:
+        steps = (t - s for t, s in zip(target.strides, source.strides, strict=True))
+        return apart % gcd(_PAGE, *steps) < _AGREEING
+    is_alike = gcd(_LINE, apart, *target.strides, *source.strides) == _LINE
+    return source.itemsize in _BY_MICROCODE and not is_alike
+
+
+def _pick(target: Any, source: Any, piece: int) -> None:
+    """Pick the pieces of each element as often as it is repeated."""
+    size = target.itemsize
+    for part in blocks(target.shape, box(target.shape, size, _INDICES * piece)):
+        written, read = target[part], source[part]
+        steps = tuple(step // piece for step in read.strides)
+        indices = _indices(read.shape, steps, size // piece)
+        pieces = Memory(address_of(read), (int(indices[-1]) + 1,), (piece,), piece, read)
+        as_array(pieces).take(indices, 0, written.reshape(-1).view(word_dtype(piece)), "wrap")
 
 
 @lru_cache(maxsize=16)
-def _indices(repeats: int) -> Any:
-    return np.repeat(np.arange(_INDICES // repeats), repeats)
+def _indices(shape: tuple[int, ...], steps: tuple[int, ...], pieces: int) -> Any:
+    """Give the place of each piece in the source; that of the last is the highest."""
+    axes = np.ogrid[tuple(map(slice, (*shape, pieces)))]
+    places = sum(axis * step for axis, step in zip(axes, (*steps, 1), strict=True))
+    return np.ravel(places)  # writable: `take` would copy it otherwise
 
 
 class Mover:
@@ -205,12 +244,8 @@ class Mover:
 _temporaries: deque[Any] = deque(maxlen=16)
 """Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""
 
-_PAGE = 4096
 _APART = 2304
-"""Bytes, modulo a page, between a temporary and what it is copied to.
-
-Where their addresses agree in the last 12 bits, glibc copies backwards, at half the speed.
-"""
+"""Bytes, modulo a page, between a temporary and what it is copied to, so that they never agree."""
 
 
 def _temporary(sizes: tuple[int, ...], target: Any) -> Any:
