@@ -35,6 +35,8 @@ _TINY = {
         "_COMPUTED_FROM": 4,
         "_PASSED": 16,
         "_BLOCK": 48,
+        "_NEAR": 24,
+        "ALIKE": 8,
         "_COMPUTED_BLOCK": 96,
         "_STAGED": 1,
         "_LONG": 6,

@@ -26,6 +26,9 @@ from tileops._moves import (
 NUMBERS = (2, 4, 8)
 """The bytes of numbers that are computed: a word times 0x0101 is that word twice."""
 
+ALIKE = 32
+"""A processor copies long runs twice as fast to places that are a multiple of this away."""
+
 # Bytes
 _LINE = 32
 """Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
@@ -41,6 +44,8 @@ _ELEMENT = 1024 * 1024
 """A run shorter than this may be moved as one element."""
 _BLOCK = 512 * 1024
 """A block this large stays in a core's cache between two uses."""
+_NEAR = 8 * 1024
+"""A block this large stays in its innermost cache, from which it is written twice as fast."""
 _COMPUTED_BLOCK = 2 * 1024 * 1024
 """The same for computed words, larger: a block takes several calls, each of which waits."""
 _CHUNK = 8 * 1024 * 1024
@@ -152,7 +157,9 @@ def plan_host(nest: Nest) -> Move:
 def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     """Plan a copy of many short runs: in a temporary that is repeated as a whole, or in passes."""
     most = min(_BLOCK, nest.nbytes // _SHARE)
-    block = box(_inside(nest), nest.word, most)
+    block = _alike(nest, box(_inside(nest), nest.word, min(_NEAR, most)))
+    if not _has_all(nest, block):
+        block = _alike(nest, box(_inside(nest), nest.word, most))
     if not _is_written_again(nest, block):
         block = box(_fewer_repeats(nest, run), nest.word, most)
     if _is_written_again(nest, block):
@@ -247,6 +254,22 @@ def _inside(nest: Nest) -> tuple[int, ...]:
         sizes.append(1 if step == 0 and inside >= _WIDE else n)
         inside *= n
     return tuple(reversed(sizes))
+
+
+def _alike(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
+    """Cut a block where it is cut so that all of its repeats lie alike, if it is that long."""
+    for axis, (n, size) in enumerate(zip(block, nest.sizes, strict=True)):
+        if 1 < n < size:
+            step = ALIKE // gcd(ALIKE, prod(block[axis + 1 :]) * nest.word)
+            return (*block[:axis], n // step * step or n, *block[axis + 1 :])
+    return block
+
+
+def _has_all(nest: Nest, block: tuple[int, ...]) -> bool:
+    """Whether a block has all of the source, so that the rest of the target repeats it."""
+    return all(
+        step == 0 or size == n for n, step, size in zip(nest.sizes, nest.source, block, strict=True)
+    )
 
 
 def _without_repeats(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:

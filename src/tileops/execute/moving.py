@@ -22,7 +22,7 @@ from tileops._moves import (
     box,
     broadcast_nest,
 )
-from tileops._plan_host import host_words, plan_host
+from tileops._plan_host import ALIKE, host_words, plan_host
 from tileops.execute._memory import (
     Memory,
     address_of,
@@ -72,8 +72,6 @@ _ONES = {
 """The number that, times a word, is a wider word full of it, in either order of bytes."""
 
 _PAGE = 4096
-_LINE = 64
-"""The bytes of a line of the cache."""
 
 _TAKEN = 32
 """The bytes of elements that are picked by indices (`take`), in a third of a copy's time.
@@ -91,7 +89,7 @@ _BY_VECTORS = range(513, 2113)
 _AGREEING = 256
 """They do where the target is less than this ahead of the source, modulo a page."""
 _BY_MICROCODE = range(2113, 2**20)
-"""The bytes of elements that the processor copies (`rep movsb`), fast where lines lie alike."""
+"""The bytes of elements that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
 _INDICES = 16 * 1024
 """The most pieces that are picked at once."""
 
@@ -115,7 +113,7 @@ def _is_unlucky(target: Any, source: Any) -> bool:
     if source.itemsize in _BY_VECTORS:
         steps = (t - s for t, s in zip(target.strides, source.strides, strict=True))
         return apart % gcd(_PAGE, *steps) < _AGREEING
-    is_alike = gcd(_LINE, apart, *target.strides, *source.strides) == _LINE
+    is_alike = gcd(ALIKE, apart, *target.strides, *source.strides) == ALIKE
     return source.itemsize in _BY_MICROCODE and not is_alike
 
 
