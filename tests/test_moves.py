@@ -164,6 +164,7 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
+    monkeypatch.setattr(host, "_FAR", 2**20)
     picked, pick = [], moving._pick
     monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
     rows, repeats = 3, 2**20 // (3 * row) + 2

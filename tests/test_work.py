@@ -95,14 +95,14 @@ def work_of(nest, move):
 
 ON_A_CPU = {
     # bytes of an element, calls
-    "repeat_kv": (524288, 1),
+    "repeat_kv": (8, 1),
     "beam": (8, 2),
-    "mask": (4096, 2),
+    "mask": (8, 2),
     "positional": (8, 1),
     "gather": (8, 1),
     "grid_t": (1024, 1),
     "grid_h": (1024, 1),
-    "grid_w": (81920, 1),
+    "grid_w": (8, 1),
     "channels": (8, 1),
     "images_512": (1536, 4),
     "images_500": (1500, 4),

@@ -23,6 +23,7 @@ _TINY = {
         "SMALL": 1,
         "_ALWAYS": 1,
         "_COPIED": 8,
+        "_FAR": 1,
     },
     "tileops.execute.device": {"LEAST": 1},
     "tileops._plan_host": {

@@ -40,8 +40,8 @@ _DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
 _WIDE = 256
 """Shorter runs are put together until they are this long."""
-_ELEMENT = 1024 * 1024
-"""A run shorter than this may be moved as one element."""
+_ELEMENT = 2 * 1024
+"""A run up to this long may be moved as one element. NumPy lets other threads work from 500 on."""
 _BLOCK = 512 * 1024
 """A block this large stays in a core's cache between two uses."""
 _NEAR = 8 * 1024
@@ -113,7 +113,7 @@ def host_words(nest: Nest, alignment: int) -> Nest:
         return _widened(nest.in_words(run), alignment)
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
     in_passes = words.sizes[-1] <= _FEW_WORDS and _columns(words)
-    return words if run >= _ELEMENT or in_passes else nest.in_words(run)
+    return words if run > _ELEMENT or in_passes else nest.in_words(run)
 
 
 def _widened(nest: Nest, alignment: int) -> Nest:

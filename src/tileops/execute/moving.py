@@ -33,12 +33,15 @@ from tileops.execute._memory import (
 )
 
 
-def carry_out(move: Move, target: Any, source: Any) -> None:
-    """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`."""
+def carry_out(move: Move, target: Any, source: Any, *, is_far: bool = False) -> None:
+    """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`.
+
+    `is_far`: the target is part of one that does not stay in the caches.
+    """
     if move is COPY:
-        assign(target, source)
+        (assign_far if is_far else assign)(target, source)
         return
-    mover = Mover(target)
+    mover = Mover(target, is_far=is_far)
     try:
         mover.carry_out(move, target, source)
     finally:
@@ -57,10 +60,19 @@ def assign(target: Any, source: Any) -> None:
     """Copy words, or fill wider ones with them."""
     if target.itemsize != source.itemsize:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
-    elif piece := _piece(target, source):
-        _pick(target, source, piece)
+    elif source.itemsize == _TAKEN and _are_picked(target, source, _TAKEN):
+        _pick(target, source, _TAKEN)
     else:
         target[...] = source
+
+
+def assign_far(target: Any, source: Any) -> None:
+    """Copy words to where no cache holds them; rows in pieces where libc is slow."""
+    piece = _piece(target, source)
+    if piece:
+        _pick(target, source, piece)
+    else:
+        assign(target, source)
 
 
 _ONES = {
@@ -79,51 +91,61 @@ _TAKEN = 32
 NumPy has a loop of their own for picking them, and none for copying them.
 """
 _PIECES = range(256, 127, -1)
-"""The bytes of pieces in which wider elements are picked, the best first, where libc is slow.
+"""The bytes of pieces in which longer rows are picked, the best first, where libc is slow.
 
-It is where some addresses are unlucky, and then takes up to twice the time. No address is for
-pieces: glibc loads one as a whole before it stores it.
+It is where some addresses are unlucky, and then takes twice the time or more, unless a cache holds
+the target. No address is for pieces: glibc loads one as a whole before it stores it.
 """
 _BY_VECTORS = range(513, 2113)
-"""The bytes of elements that glibc copies backwards where addresses agree."""
+"""The bytes of rows that glibc copies backwards where addresses agree."""
 _AGREEING = 256
 """They do where the target is less than this ahead of the source, modulo a page."""
 _BY_MICROCODE = range(2113, 2**20)
-"""The bytes of elements that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
+"""The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
 _INDICES = 16 * 1024
 """The most pieces that are picked at once."""
 
 
 def _piece(target: Any, source: Any) -> int:
-    """Give the bytes of the pieces that are picked if elements are repeated, 0 if none are."""
-    size, steps = source.itemsize, source.strides
-    if size < _TAKEN or 0 not in steps or min(steps) < 0 or not target.flags.c_contiguous:
+    """Give the bytes of the pieces that are picked of rows that libc copies slowly; 0 for none."""
+    row, axes = _row(source)
+    if row <= _TAKEN:
         return 0
-    whole = gcd(size, *steps)
-    if size == _TAKEN:
-        return size if whole == size else 0
-    if not _is_unlucky(target, source):
-        return 0
-    return next((piece for piece in _PIECES if whole % piece == 0), 0)
-
-
-def _is_unlucky(target: Any, source: Any) -> bool:
-    """Whether elements are repeated from and to places that make glibc slow."""
+    read, written = source.strides[:axes], target.strides[:axes]
     apart = address_of(target) - address_of(source)
-    if source.itemsize in _BY_VECTORS:
-        steps = (t - s for t, s in zip(target.strides, source.strides, strict=True))
-        return apart % gcd(_PAGE, *steps) < _AGREEING
-    is_alike = gcd(ALIKE, apart, *target.strides, *source.strides) == ALIKE
-    return source.itemsize in _BY_MICROCODE and not is_alike
+    if row in _BY_VECTORS:
+        step = gcd(_PAGE, *(w - r for w, r in zip(written, read, strict=True)))
+        is_slow = apart % step < _AGREEING
+    else:
+        is_slow = row in _BY_MICROCODE and gcd(ALIKE, apart, *written, *read) != ALIKE
+    if not is_slow:
+        return 0
+    return next((piece for piece in _PIECES if _are_picked(target, source, piece)), 0)
+
+
+def _are_picked(target: Any, source: Any, piece: int) -> bool:
+    """Whether rows are repeated, one after the other, and pieces of so many bytes make them up."""
+    row, axes = _row(source)
+    steps = source.strides[:axes]
+    is_whole = all(step >= 0 and step % piece == 0 for step in (row, *steps))
+    return bool(0 in steps and is_whole and target.flags.c_contiguous)
+
+
+def _row(array: Any) -> tuple[int, int]:
+    """Give the bytes of a row, an element or some in contiguous memory, and the axes outside."""
+    if array.strides[-1:] == (array.itemsize,):
+        return array.shape[-1] * array.itemsize, array.ndim - 1
+    return array.itemsize, array.ndim
 
 
 def _pick(target: Any, source: Any, piece: int) -> None:
-    """Pick the pieces of each element as often as it is repeated."""
-    size = target.itemsize
-    for part in blocks(target.shape, box(target.shape, size, _INDICES * piece)):
+    """Pick the pieces of each row as often as it is repeated."""
+    row, axes = _row(source)
+    sizes = source.shape[:axes]
+    steps = tuple(step // piece for step in source.strides[:axes])
+    for part in blocks(sizes, box(sizes, row, _INDICES * piece)):
         written, read = target[part], source[part]
-        steps = tuple(step // piece for step in read.strides)
-        indices = _indices(read.shape, steps, size // piece)
+        indices = _indices(read.shape[:axes], steps, row // piece)
         pieces = Memory(address_of(read), (int(indices[-1]) + 1,), (piece,), piece, read)
         as_array(pieces).take(indices, 0, written.reshape(-1).view(word_dtype(piece)), "wrap")
 
@@ -139,19 +161,20 @@ def _indices(shape: tuple[int, ...], steps: tuple[int, ...], pieces: int) -> Any
 class Mover:
     """Carries steps out, with temporaries that no other copy has at the time."""
 
-    __slots__ = ("_taken", "_target")
+    __slots__ = ("_is_far", "_taken", "_target")
 
     assign = staticmethod(assign)
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, *, is_far: bool = False) -> None:
         self._target = target
+        self._is_far = is_far
         self._taken: dict[tuple[int, ...], Any] = {}
 
     def carry_out(self, move: Move, target: Any, source: Any) -> None:
         """Carry out the steps of a copy; `source` has the shape of `target`."""
         match move:
             case Copy():
-                self.assign(target, source)
+                (assign_far if self._is_far else self.assign)(target, source)
             case Columns(axes):
                 for index in product(*map(range, target.shape[-axes:])):
                     column = (..., *index)
