@@ -68,7 +68,7 @@ def assign(target: Any, source: Any) -> None:
 
 def assign_far(target: Any, source: Any) -> None:
     """Copy words to where no cache holds them; rows in pieces where libc is slow."""
-    piece = _piece(target, source)
+    piece = _piece(target, source) if target.itemsize == source.itemsize else 0
     if piece:
         _pick(target, source, piece)
     else:
