@@ -109,7 +109,7 @@ _INDICES = 16 * 1024
 def _piece(target: Any, source: Any) -> int:
     """Give the bytes of the pieces that are picked of rows that libc copies slowly; 0 for none."""
     row, axes = _row(source)
-    if row <= _TAKEN:
+    if row <= _TAKEN or not target.flags.c_contiguous:
         return 0
     read, written = source.strides[:axes], target.strides[:axes]
     apart = address_of(target) - address_of(source)
@@ -120,7 +120,9 @@ def _piece(target: Any, source: Any) -> int:
         is_slow = row in _BY_MICROCODE and gcd(ALIKE, apart, *written, *read) != ALIKE
     if not is_slow:
         return 0
-    return next((piece for piece in _PIECES if _are_picked(target, source, piece)), 0)
+    whole = gcd(row, *read)
+    piece = next((piece for piece in _PIECES if whole % piece == 0), 0)
+    return piece if piece and _are_picked(target, source, piece) else 0
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
