@@ -41,7 +41,7 @@ _DIRECT = 64
 _WIDE = 256
 """Shorter runs are put together until they are this long."""
 _ELEMENT = 2 * 1024
-"""A run up to this long may be moved as one element. NumPy lets other threads work from 500 on."""
+"""A run up to this long may be moved as one element; of 500 or fewer, NumPy keeps threads out."""
 _BLOCK = 512 * 1024
 """A block this large stays in a core's cache between two uses."""
 _NEAR = 8 * 1024

@@ -77,7 +77,7 @@ class Executor:
         """Plan the call, or refuse what the operator's rules do not allow."""
         try:
             return cached_plan(operator, shape, counts, itemsize)
-        except TypeError:
+        except TypeError:  # a plan that is not kept
             pass
         # A plan of very many axes takes long: what has too many is refused before, by the rules
         # and then by the library.

@@ -152,7 +152,7 @@ class Torch(Executor):
             return plan or make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
         try:
             return cached_plan(operator, shape, counts, itemsize)
-        except TypeError:
+        except TypeError:  # a plan that is not kept
             pass
         return make_plan(operator, shape, counts, itemsize)
 
