@@ -129,10 +129,10 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     itemsize = executor.itemsize(g)
     check_size(described, shape, itemsize)
     read = read_counts(operator.argument, counts[0], executor) if counts else found
-    plan = executor.plan(operator, shape, read, itemsize)
+    plan = executor.plan_shape(operator, shape, read, itemsize)
     if plan.shape != found:
         raise ShapeError(
-            f"{name}: g has shape {found}, and shape={show(shape)} by "
+            f"{name}: g has shape {show(found)}, and shape={show(shape)} by "
             f"{operator.argument.name}={show(read)} gives {show(plan.shape)}; they must be equal"
         )
     executor.check_rank(name, len(plan.spread))

@@ -6,7 +6,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, describe, known, show
+from tileops._rules import Argument, describe, exceeds, show
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20
@@ -20,13 +20,21 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     overflow. Symbolic integers stay as they are; where `of` is given, the executor of the
     array that is repeated, those of other libraries are refused.
     """
-    if type(value) is not tuple and isinstance(value, (tuple, list)):
+    if type(value) is not tuple:
+        if not isinstance(value, (tuple, list)):
+            return _read_other(argument, value, of)
         value = tuple(value)
-    if type(value) is tuple:
-        for count in value:  # of few counts, a loop takes half the time of a set of their types
-            if type(count) is not int:
-                return tuple(_read_one(argument, f"[{i}]", n, of) for i, n in enumerate(value))
-        return value
+    for count in value:  # of few counts, a loop takes half the time of a set of their types
+        if type(count) is not int:
+            return _read_each(argument, value, of)
+    return value  # type: ignore[no-any-return]
+
+
+def _read_each(argument: Argument, counts: Sequence[Any], of: Executor | None) -> tuple[int, ...]:
+    return tuple(_read_one(argument, f"[{i}]", n, of) for i, n in enumerate(counts))
+
+
+def _read_other(argument: Argument, value: Any, of: Executor | None) -> tuple[int, ...]:
     if is_array(value):
         return _read_array(argument, "", value, of)
     if is_sequence(value):
@@ -106,12 +114,12 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         )
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
-    if rank == 1 and known(array.shape[0]) and array.shape[0] > MOST_COUNTS:
+    if rank == 1 and exceeds(array.shape[0], MOST_COUNTS):
         raise _too_many(argument, where, array.shape[0])
     values = values_of(argument, where, executor, array)
     if rank == 0:
         return (_read_one(argument, where, values[0], of),)
-    return tuple(_read_one(argument, f"{where}[{i}]", n, of) for i, n in enumerate(values))
+    return read_counts(argument, values, of)
 
 
 def _too_many(argument: Argument, where: str, number: int | str) -> Exception:

@@ -60,11 +60,11 @@ def cached_plan(
 ) -> Plan:
     """Plan as `make_plan` does, once; TypeError for a plan that is not kept.
 
-    That is one of many axes, or of a symbolic size, which has no hash: to look for either in each
-    call would take longer than to find the plan.
+    That is one of many axes, or of sizes that are traced, some of which have no hash: to look for
+    either in each call would take longer than to find the plan.
     """
-    if max(len(shape), len(counts)) > MOST_AXES:
-        raise TypeError("a plan of so many axes is not kept")
+    if max(len(shape), len(counts)) > MOST_AXES or not all(map(known, (*shape, *counts))):
+        raise TypeError("a plan of so many axes, or of traced sizes, is not kept")
     return make_plan(operator, shape, counts, itemsize)
 
 
@@ -72,7 +72,7 @@ def make_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
     """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
-    source, repeats = operator.align(operator.argument, shape, counts)
+    source, repeats = operator.align(operator.argument, tuple(shape), counts)
     plan = _plan(len(shape), source, repeats, itemsize)
     check_size(operator.argument, plan.shape, itemsize)
     return plan

@@ -8,7 +8,7 @@ from tileops._counts import read_counts
 from tileops._plan import Plan
 from tileops._rules import Operator, check_dtype, check_limit, describe, known, show
 from tileops.errors import DTypeError, OutputError
-from tileops.execute import executor_of
+from tileops.execute import executor_of, executors
 
 
 def run(
@@ -22,15 +22,12 @@ def run(
     """Apply an operator, or refuse before anything is allocated or written."""
     argument = operator.argument
     name = argument.operator
-    executor = executor_of(name, x)
+    executor = executors.get(type(x)) or executor_of(name, x)
     if out is not None or max_bytes is not None or (copy is not True and copy is not None):
         check_options(name, copy, out, max_bytes)
-    shape = executor.shape(name, x)
     if operator.dtypes is not None:  # else a dtype's name, which takes a while, is not needed
         check_dtype(operator, executor.dtype(x))
-    itemsize = executor.itemsize(x)
-    plan = executor.plan(operator, shape, read_counts(argument, counts, executor), itemsize)
-    executor.check(name, x, plan)
+    plan = executor.plan(operator, x, read_counts(argument, counts, executor))
     if out is None and copy is not True:
         result = executor.view(x, plan)
         if result is not None:
@@ -38,7 +35,7 @@ def run(
         if copy is False:
             raise OutputError(_no_view(name, executor.library, plan))
     if max_bytes is not None:
-        check_limit(argument, plan.shape, itemsize, max_bytes)
+        check_limit(argument, plan.shape, executor.itemsize(x), max_bytes)
     if out is None:
         return executor.copy(x, plan)
     executor.write(name, x, plan, out)

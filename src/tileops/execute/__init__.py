@@ -40,7 +40,8 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
 LIBRARIES = tuple(_TESTS)
 """The libraries with a module of their own."""
 
-_by_type: dict[type, Executor] = {}
+executors: dict[type, Executor] = {}
+"""The executor for each class of arrays that was seen."""
 
 
 @cache
@@ -59,7 +60,7 @@ def library(name: str) -> Executor:
 
 def executor_of(operator: str, x: Any) -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
-    executor = _by_type.get(type(x)) or find(x)
+    executor = find(x)
     if executor is None:
         raise DTypeError(
             f"{operator}: the input is {type(x).__name__}, no array; pass an array of NumPy, "
@@ -70,7 +71,7 @@ def executor_of(operator: str, x: Any) -> Executor:
 
 def find(x: Any) -> Executor | None:
     """Give the executor of an array's library, or None."""
-    executor = _by_type.get(type(x))
+    executor = executors.get(type(x))
     if executor is not None:
         return executor
     if _is_torch(x):
@@ -83,7 +84,7 @@ def find(x: Any) -> Executor | None:
     if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
         name = type(x).__module__.partition(".")[0]
     if name is not None:
-        executor = _by_type[type(x)] = library(name)
+        executor = executors[type(x)] = library(name)
     return executor
 
 
@@ -95,14 +96,14 @@ def is_symbolic(count: Any) -> bool:
 
 # Not in the first call: one that another thread makes while the process forks would leave the
 # child with an import that nobody ends.
-_by_type[np.ndarray] = library("numpy")
+executors[np.ndarray] = library("numpy")
 
 
 def _register_torch() -> None:
     """Know tensors from the start: what is learnt after torch.compile has looked, it must redo."""
     from tileops.execute import torch  # noqa: PLC0415
 
-    _by_type.update(dict.fromkeys(torch.PLAIN, torch.executor))
+    executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
 
 
 if "torch" in sys.modules:

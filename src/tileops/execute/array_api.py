@@ -71,10 +71,17 @@ class Executor:
         parts = 2 if xp.isdtype(x.dtype, "complex floating") else 1
         return parts * int(xp.finfo(x.dtype).bits) // 8
 
-    def plan(
+    def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
+        """Plan the call for an array, or refuse what the rules or the library do not allow."""
+        name = operator.name
+        plan = self.plan_shape(operator, self.shape(name, x), counts, self.itemsize(x))
+        self.check(name, x, plan)
+        return plan
+
+    def plan_shape(
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
-        """Plan the call, or refuse what the operator's rules do not allow."""
+        """Plan the call for an array of a shape, or refuse what the rules do not allow."""
         try:
             return cached_plan(operator, shape, counts, itemsize)
         except TypeError:  # a plan that is not kept

@@ -37,12 +37,12 @@ class Jax(Executor):
 
     max_rank = None
 
-    def plan(
+    def plan_shape(
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
         """Plan; without the cache for symbolic sizes, which compare equal or refuse to."""
         if all(map(known, shape + counts)):
-            return super().plan(operator, shape, counts, itemsize)
+            return super().plan_shape(operator, shape, counts, itemsize)
         return make_plan(operator, shape, counts, itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tileops._plan import Plan
+from tileops._rules import Operator
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
 from tileops.execute._memory import memory_of
@@ -41,17 +42,21 @@ class NumPy(Executor):
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element, with its mask; of a reference for objects."""
-        if type(x) is np.ndarray:
-            return x.itemsize
         mask = np.ma.getmask(x) if isinstance(x, np.ma.MaskedArray) else np.ma.nomask
         return int(x.dtype.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
 
+    def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
+        """Plan; a plain array in few calls, which would take longer than a small copy."""
+        if type(x) is not np.ndarray:
+            return super().plan(operator, x, counts)
+        plan = self.plan_shape(operator, x.shape, counts, x.itemsize)
+        if len(plan.spread) > self.max_rank:
+            self.check_rank(operator.name, len(plan.spread))
+        return plan
+
     def check(self, operator: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses whose meaning the result could not carry."""
-        if len(plan.spread) > self.max_rank:
-            self.check_rank(operator, len(plan.spread))
-        if type(x) is np.ndarray:
-            return
+        super().check(operator, x, plan)
         if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
             raise DTypeError(
                 f"{operator}: the input is {type(x).__name__}, a masked array of a kind that is "

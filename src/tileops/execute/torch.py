@@ -138,7 +138,17 @@ class Torch(Executor):
         """Give the bytes of an element; not by `itemsize`, which a compiled graph would keep."""
         return x.element_size()  # type: ignore[no-any-return]
 
-    def plan(
+    def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
+        """Plan, at once where the plan is kept: more calls take as long as the library's view."""
+        if not is_dynamo_compiling() and x.layout is strided and not x.is_quantized:
+            try:
+                return cached_plan(operator, x.shape, counts, x.element_size())
+            except (TypeError, RuntimeError):  # it is not kept; a nested tensor has no shape
+                pass
+        shape = self.shape(operator.argument.operator, x)
+        return self.plan_shape(operator, shape, counts, self.itemsize(x))
+
+    def plan_shape(
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
         """Plan; without the cache under torch.compile, which traces through it with a warning."""
@@ -156,13 +166,11 @@ class Torch(Executor):
             pass
         return make_plan(operator, shape, counts, itemsize)
 
-    def check(self, operator: str, x: Any, plan: Plan) -> None:
-        """Refuse nothing more: the library has any number of axes."""
-
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
-        if not plan.merges and plan.shape:
-            return x.expand(*plan.shape)  # sizes one by one are read faster than a tuple
+        shape = plan.shape
+        if shape and not plan.merges:
+            return x.expand(*shape)  # sizes one by one are read faster than a tuple
         if not plan.is_view:
             return None
         return x.reshape(plan.split).expand(plan.spread).reshape(plan.shape)
