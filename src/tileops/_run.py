@@ -20,25 +20,23 @@ def run(
     max_bytes: int | None = None,
 ) -> Any:
     """Apply an operator, or refuse before anything is allocated or written."""
-    argument = operator.argument
-    name = argument.operator
-    executor = executors.get(type(x)) or executor_of(name, x)
+    executor = executors.get(type(x)) or executor_of(operator.name, x)
     if out is not None or max_bytes is not None or (copy is not True and copy is not None):
-        check_options(name, copy, out, max_bytes)
+        check_options(operator.name, copy, out, max_bytes)
     if operator.dtypes is not None:  # else a dtype's name, which takes a while, is not needed
         check_dtype(operator, executor.dtype(x))
-    plan = executor.plan(operator, x, read_counts(argument, counts, executor))
+    plan = executor.plan(operator, x, read_counts(operator.argument, counts, executor))
     if out is None and copy is not True:
         result = executor.view(x, plan)
         if result is not None:
             return result
         if copy is False:
-            raise OutputError(_no_view(name, executor.library, plan))
+            raise OutputError(_no_view(operator.name, executor.library, plan))
     if max_bytes is not None:
-        check_limit(argument, plan.shape, executor.itemsize(x), max_bytes)
+        check_limit(operator.argument, plan.shape, executor.itemsize(x), max_bytes)
     if out is None:
         return executor.copy(x, plan)
-    executor.write(name, x, plan, out)
+    executor.write(operator.name, x, plan, out)
     return out
 
 
