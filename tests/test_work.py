@@ -63,6 +63,9 @@ def work_of(nest, move):
     written, stages = {True: [], False: []}, {}
 
     class Counting(moving.Mover):
+        def __init__(self, target):
+            super().__init__(target, self.assign)
+
         def assign(self, target, source):
             assert np.broadcast_shapes(target.shape, source.shape) == target.shape
             written[np.shares_memory(target, result)].append(target.size)

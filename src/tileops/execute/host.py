@@ -25,7 +25,7 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.moving import as_words, carry_out
+from tileops.execute.moving import as_words, assignment, carry_out
 
 SMALL = 1024
 """Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
@@ -180,13 +180,13 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
-    is_far = job.nest.nbytes >= _FAR
+    copy = assignment(written, read, is_far=job.nest.nbytes >= _FAR)
     if threads == 1:
-        carry_out(job.move, written, read, is_far=is_far)
+        carry_out(job.move, written, read, copy)
         return
 
     def carry_part(part: Part) -> None:
-        carry_out(part.move, written[part.slices], read[part.slices], is_far=is_far)
+        carry_out(part.move, written[part.slices], read[part.slices], copy)
 
     _threads.share(carry_part, _parts(job.nest, threads), threads)
 

@@ -1,6 +1,7 @@
 """The steps of a planned copy, carried out on NumPy's views of the CPU's memory."""
 
 from collections import deque
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 from math import gcd, prod
@@ -32,16 +33,19 @@ from tileops.execute._memory import (
     word_dtype,
 )
 
+Assign = Callable[[Any, Any], None]
+"""Copies words to a target from a source that broadcasts to it."""
 
-def carry_out(move: Move, target: Any, source: Any, *, is_far: bool = False) -> None:
+
+def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
     """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`.
 
-    `is_far`: the target is part of one that does not stay in the caches.
+    `copy` carries out a `Copy` among the steps, as `assignment` chose it.
     """
     if move is COPY:
-        (assign_far if is_far else assign)(target, source)
+        copy(target, source)
         return
-    mover = Mover(target, is_far=is_far)
+    mover = Mover(target, copy)
     try:
         mover.carry_out(move, target, source)
     finally:
@@ -56,6 +60,17 @@ def as_words(nest: Nest, source: Memory, target: Memory) -> tuple[Any, Any]:
     return as_array(written, writable=True), as_array(read)
 
 
+def assignment(target: Any, source: Any, *, is_far: bool) -> Assign:
+    """Choose how words are copied, once: what is chosen for a whole copy is good for its parts.
+
+    Threads would wait for each other where each of them looked at its part.
+    `is_far`: the target does not stay in the caches.
+    """
+    if target.itemsize != source.itemsize or source.itemsize == _TAKEN:
+        return assign
+    return assign_far if is_far and _is_slow(target, source) else np.copyto
+
+
 def assign(target: Any, source: Any) -> None:
     """Copy words, or fill wider ones with them."""
     if target.itemsize != source.itemsize:
@@ -67,7 +82,7 @@ def assign(target: Any, source: Any) -> None:
 
 
 def assign_far(target: Any, source: Any) -> None:
-    """Copy words to where no cache holds them; rows in pieces where libc is slow."""
+    """Copy words; rows that libc copies slowly to where no cache holds them, in pieces."""
     piece = _piece(target, source) if target.itemsize == source.itemsize else 0
     if piece:
         _pick(target, source, piece)
@@ -108,21 +123,25 @@ _INDICES = 16 * 1024
 
 def _piece(target: Any, source: Any) -> int:
     """Give the bytes of the pieces that are picked of rows that libc copies slowly; 0 for none."""
-    row, axes = _row(source)
-    if row <= _TAKEN or not target.flags.c_contiguous:
+    if not target.flags.c_contiguous or not _is_slow(target, source):
         return 0
+    row, axes = _row(source)
+    whole = gcd(row, *source.strides[:axes])
+    piece = next((piece for piece in _PIECES if whole % piece == 0), 0)
+    return piece if piece and _are_picked(target, source, piece) else 0
+
+
+def _is_slow(target: Any, source: Any) -> bool:
+    """Whether libc copies rows slowly, or some of them, for their length and place."""
+    row, axes = _row(source)
+    if row not in _BY_VECTORS and row not in _BY_MICROCODE:
+        return False
     read, written = source.strides[:axes], target.strides[:axes]
     apart = address_of(target) - address_of(source)
     if row in _BY_VECTORS:
         step = gcd(_PAGE, *(w - r for w, r in zip(written, read, strict=True)))
-        is_slow = apart % step < _AGREEING
-    else:
-        is_slow = row in _BY_MICROCODE and gcd(ALIKE, apart, *written, *read) != ALIKE
-    if not is_slow:
-        return 0
-    whole = gcd(row, *read)
-    piece = next((piece for piece in _PIECES if whole % piece == 0), 0)
-    return piece if piece and _are_picked(target, source, piece) else 0
+        return apart % step < _AGREEING
+    return gcd(ALIKE, apart, *written, *read) != ALIKE
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
@@ -163,20 +182,20 @@ def _indices(shape: tuple[int, ...], steps: tuple[int, ...], pieces: int) -> Any
 class Mover:
     """Carries steps out, with temporaries that no other copy has at the time."""
 
-    __slots__ = ("_is_far", "_taken", "_target")
+    __slots__ = ("_copy", "_taken", "_target")
 
     assign = staticmethod(assign)
 
-    def __init__(self, target: Any, *, is_far: bool = False) -> None:
+    def __init__(self, target: Any, copy: Assign) -> None:
         self._target = target
-        self._is_far = is_far
+        self._copy = copy
         self._taken: dict[tuple[int, ...], Any] = {}
 
     def carry_out(self, move: Move, target: Any, source: Any) -> None:
         """Carry out the steps of a copy; `source` has the shape of `target`."""
         match move:
             case Copy():
-                (assign_far if self._is_far else self.assign)(target, source)
+                self._copy(target, source)
             case Columns(axes):
                 for index in product(*map(range, target.shape[-axes:])):
                     column = (..., *index)
@@ -251,7 +270,7 @@ class Mover:
         of, to = memory_of(source), memory_of(target)
         nest = broadcast_nest(of.shape, to.shape, of.strides, to.strides, to.itemsize)
         nest = host_words(nest, alignment_of(of.address, to.address))
-        carry_out(plan_host(nest), *as_words(nest, of, to))
+        carry_out(plan_host(nest), *as_words(nest, of, to), assign)
 
     def empty(self, sizes: tuple[int, ...]) -> Any:
         """Give a temporary of the target's words."""
