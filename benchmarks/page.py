@@ -73,7 +73,7 @@ def _machine(results: Results) -> Iterator[str]:
     yield f"| versions | {', '.join(versions)} |"
     limit = limits.write_limit(results)
     if limit is not None:
-        yield f"| fastest fill of memory in use | {limit:.1f} GB/s |"
+        yield f"| fastest fill of 64 MiB in use | {limit:.1f} GB/s |"
     yield ""
 
 

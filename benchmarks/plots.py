@@ -136,7 +136,7 @@ def _workloads(results: Results, path: Path) -> None:
     if limit is not None:
         axes[0, 0].set_ylim(top=max(axes[0, 0].get_ylim()[1], 1.2 * limit))
         axes[0, 0].annotate(
-            "fastest fill of memory in use",
+            "fastest fill of 64 MiB in use",
             (0, limit),
             xycoords=("axes fraction", "data"),
             xytext=(4, 3),

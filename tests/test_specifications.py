@@ -18,7 +18,7 @@ time (`pytest --library NAME tests/test_specifications.py --write-docs`), and co
 that library's session sees. *No such type* says that the library has nothing that the rule speaks
 of, *not run* that no session has run it: CuPy needs a CUDA device.
 
-A source is a published page, named by the file that a copy of it is kept in, and a section:
+A source is a published page, under a short name, and a section:
 
 - `onnx-tile.txt`: [ONNX Tile](https://onnx.ai/onnx/operators/onnx__Tile.html), of which
   `onnx-tile-with-examples.rst` is an older page with its examples

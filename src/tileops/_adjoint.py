@@ -133,7 +133,8 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     if plan.shape != found:
         raise ShapeError(
             f"{name}: g has shape {show(found)}, and shape={show(shape)} by "
-            f"{operator.argument.name}={show(read)} gives {show(plan.shape)}; they must be equal"
+            f"{operator.argument.name}={show(read)} gives {show(plan.shape)}; they must be equal; "
+            f"pass the shape of the operator's input"
         )
     executor.check_rank(name, len(plan.spread))
     return executor.sum(name, g, plan, shape)

@@ -3,7 +3,16 @@
 from typing import Any
 
 from tileops._counts import read_counts
-from tileops._rules import EXPAND, TILE, Operator, check_counts, result_shape, shape_argument
+from tileops._rules import (
+    EXPAND,
+    EXPAND_SHAPE,
+    TILE,
+    TILE_SHAPE,
+    Operator,
+    check_counts,
+    result_shape,
+    shape_argument,
+)
 from tileops._run import run
 
 
@@ -221,7 +230,7 @@ def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
     >>> tileops.tile_shape((2, 3), (4, 1, 2))
     (4, 2, 6)
     """
-    return _shape(TILE, shape, repeats)
+    return _shape(TILE_SHAPE, shape, repeats)
 
 
 def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
@@ -256,7 +265,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
     >>> tileops.expand_shape((2, 1), (3, 1, 4))
     (3, 2, 4)
     """
-    return _shape(EXPAND, shape, target)
+    return _shape(EXPAND_SHAPE, shape, target)
 
 
 def _shape(operator: Operator, shape: Any, counts: Any) -> tuple[int, ...]:

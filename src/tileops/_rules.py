@@ -254,6 +254,10 @@ EXPAND = Operator(
     Argument("expand", "shape", ShapeError, ShapeTypeError, "1 keeps an axis as it is"),
     expand_repeats,
 )
+TILE_SHAPE = Operator(TILE.argument._replace(operator="tile_shape"), tile_repeats)
+EXPAND_SHAPE = Operator(
+    EXPAND.argument._replace(operator="expand_shape", name="target"), expand_repeats
+)
 TILE_ADJOINT = Operator(TILE.argument._replace(operator="tile_adjoint"), tile_repeats)
 EXPAND_ADJOINT = Operator(
     EXPAND.argument._replace(operator="expand_adjoint"), expand_repeats_of_result
@@ -281,10 +285,11 @@ def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> Non
     """
     extent = _extent(shape)
     if exceeds(extent * max(itemsize, 1), LIMIT):
+        elements = f" elements of {itemsize} bytes" if itemsize > 1 else ""
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {show(shape)} is larger than any array: "
-            f"its sizes, zeros left out, multiply to {show(extent)} elements of {itemsize} bytes, "
-            f"past 2**63-1; reduce the {argument.name} or the input"
+            f"its sizes, zeros left out, multiply to {show(extent)}{elements}, past 2**63-1; "
+            f"reduce the {argument.name} or the input"
         )
 
 

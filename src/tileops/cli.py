@@ -19,10 +19,11 @@ try:
 
     from tileops import _files
 except ModuleNotFoundError as missing:
-    sys.exit(
+    sys.stderr.write(
         f"tileops: the command line needs {missing.name}; "
-        f"install it with: python -m pip install 'array-tileops[cli]'"
+        f"install it with: python -m pip install 'array-tileops[cli]'\n"
     )
+    sys.exit(2)
 
 app = App(
     name="tileops",
@@ -41,7 +42,7 @@ def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
         return [int(token.value) for token in tokens]
     except ValueError:
         words = " ".join(token.value for token in tokens)[:80]
-        rule = "takes whole numbers only, with spaces between them"
+        rule = "takes whole numbers only" + ", with spaces between them" * ("," in words)
         if all(token.value.removeprefix("-").isdecimal() for token in tokens):
             rule = "Python reads no number of so many digits"
         raise CommandError(f"{tokens[0].keyword} {words}: {rule}") from None
@@ -52,6 +53,7 @@ def _whole_number(kind: Any, tokens: Sequence[Token]) -> int:
 
 
 _IMAGE_AXES = 3
+_SUCH_AS = {TILE: "4 6 1", EXPAND: "1 1 3"}
 
 Source = Annotated[Path, Parameter(help="The .npy file or image (PNG, JPEG, WebP) to read.")]
 Target = Annotated[Path, Parameter(help="Where to write; replaced only when all went well.")]
@@ -78,7 +80,7 @@ def tile(
     device: Device = None,
     max_bytes: MaxBytes = None,
 ) -> None:
-    """Repeat the array in SRC along its axes and write it to DST.
+    """Repeat the array in SRC along its axes and write it to DST; both come before the options.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ def expand(
     device: Device = None,
     max_bytes: MaxBytes = None,
 ) -> None:
-    """Broadcast the array in SRC with a shape and write it to DST.
+    """Broadcast the array in SRC with a shape and write it to DST; both come before the options.
 
     Parameters
     ----------
@@ -144,11 +146,13 @@ def _apply(
 ) -> None:
     argument = operator.argument
     if not counts:
-        raise CommandError(f"--{argument.name} needs a whole number for each axis, such as 4 6 1")
+        raise CommandError(
+            f"--{argument.name} needs a whole number for each axis, such as {_SUCH_AS[operator]}"
+        )
     if len(counts) != _IMAGE_AXES and _files.is_image(src) and _files.is_image(dst):
         raise CommandError(
             f"--{argument.name} has {len(counts)} numbers; an image has the axes height, width "
-            f"and channels; give one for each, such as 4 6 1"
+            f"and channels; give one for each, such as {_SUCH_AS[operator]}"
         )
     x = _files.read(src, None if 0 in counts else max_bytes)
     shape = result_shape(operator, x.shape, tuple(counts))

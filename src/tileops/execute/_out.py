@@ -26,12 +26,13 @@ def check_layout(operator: str, x: Any, out: Any, plan: Plan) -> None:
     if tuple(out.shape) != plan.shape:
         raise ShapeError(
             f"{operator}: out has shape {tuple(out.shape)} and the result has {plan.shape}; "
-            f"they must be equal"
+            f"they must be equal; pass an out of shape {plan.shape}"
         )
     if out.dtype != x.dtype:
         raise DTypeError(
             f"{operator}: out has dtype {out.dtype} and the input has {x.dtype}; "
-            f"they must be equal, since values are moved and not converted"
+            f"they must be equal, since values are moved and not converted; pass an out of "
+            f"{x.dtype}"
         )
     if getattr(out, "device", None) != getattr(x, "device", None):
         raise OutputError(

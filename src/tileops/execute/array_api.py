@@ -100,7 +100,7 @@ class Executor:
         """Refuse more axes than the library's arrays have, in the result or on the way to it."""
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
-                f"{operator}: the result needs {rank} axes, or on the way to it, and "
+                f"{operator}: the result, or a step on the way to it, needs {rank} axes; "
                 f"{self.library} arrays have {self.max_rank} at most; merge axes first"
             )
 
@@ -141,8 +141,8 @@ class Executor:
         writes at all: this refuses every `out`.
         """
         raise DTypeError(
-            f"{operator}: out= is not possible for {self.library} arrays, which are not written "
-            f"in place; use the returned array"
+            f"{operator}: out= takes arrays of NumPy, PyTorch and CuPy, and the input is one of "
+            f"{self.library}; omit out=, and use the returned array"
         )
 
     def is_integer(self, array: Any) -> bool:

@@ -202,7 +202,7 @@ class Torch(Executor):
             )
         if len(plan.spread) > _MOST_SUMMED:
             raise ShapeError(
-                f"{operator}: g has {len(plan.spread)} axes, or on the way to the result, and "
+                f"{operator}: g, or a step on the way to the result, has {len(plan.spread)} axes; "
                 f"PyTorch adds up over {_MOST_SUMMED} at most; merge axes first"
             )
         if not plan.repeated:
