@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tileops
+from tileops import _plan_host
+from tileops._moves import Nest
 from tileops._plan import cached_plan
 from tileops._rules import TILE
 from tileops.execute import device, host, moving
@@ -183,6 +185,37 @@ def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch,
         assert (room[:offset] == 7).all()
         assert (room[offset + len(expected) :] == 7).all()
         assert bool(picked) == (offset in unlucky)
+
+
+@pytest.mark.parametrize(
+    "row, ahead",
+    [(1024, set()), (4096, {1, 8, 15}), (65536, {1, 8, 15}), (65536 + 256, set()), (2**20, set())],
+)
+def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
+    """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
+    picked, pick = [], moving._pick
+    monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
+    repeats = 2**21 // row + 1
+    room = np.random.default_rng(row).integers(0, 256, row + 4096, np.uint8)
+    x = room[-room.__array_interface__["data"][0] % 4096 :][:row]
+    room = np.empty(row * repeats + 2 * 4096, np.uint8)
+    room = room[-room.__array_interface__["data"][0] % 4096 :]
+    for offset in (0, 1, 8, 15, 16, 4095):
+        picked.clear()
+        room[:] = 7
+        out = room[offset:][: row * repeats]
+        tileops.tile(x, repeats, out=out)
+        assert out.tobytes() == bytes(x) * repeats
+        assert (room[:offset] == 7).all()
+        assert (room[offset + out.size :] == 7).all()
+        assert bool(picked) == (offset in ahead)
+
+
+@pytest.mark.parametrize("repeats", [33, 40, 50])
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_threads_cut_no_row_where_there_are_rows_enough(repeats, threads):
+    nest = Nest((repeats, 2**16), (0, 8), (2**19, 8), 8)
+    assert _plan_host.cut(nest, threads)[1] == 2**16
 
 
 @pytest.mark.usefixtures("thresholds")

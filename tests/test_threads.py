@@ -1,6 +1,7 @@
 """Threads that share large copies: the same bytes, and no more of them than were allowed."""
 
 import _thread
+import gc
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -161,6 +163,31 @@ def interruptible():
 
 
 @pytest.mark.usefixtures("interruptible")
+def test_an_error_keeps_no_array():
+    """Not even until the collector comes: it may be that memory is short."""
+
+    class Held:
+        def __call__(self, item):
+            if not is_main():
+                raise MemoryError
+            time.sleep(0.02)
+
+    work = Held()
+    alive = weakref.ref(work)
+    gc.disable()
+    try:
+        with pytest.raises(MemoryError) as caught:
+            _threads.share(work, range(20), 2)
+        del work, caught
+        for _ in range(100):  # the thread that helped may not be back at its queue yet
+            if alive() is None:
+                break
+            time.sleep(0.01)
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
     began = threading.Event()
 

@@ -181,7 +181,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     blocks = math.ceil(rows / (work.temporary / word))
     assert work.calls == blocks * (1 + row // word)
     odd = host_words(in_bytes, itemsize)
-    assert (odd.word, odd.copies) == (itemsize, 1), "addresses that only elements divide"
+    assert (odd.word, odd.copies) == (word, word // itemsize), "addresses that only elements divide"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ _TINY = {
         "_AGREEING": 4096,
         "_BY_MICROCODE": range(12, 2**20),
         "_INDICES": 512,
+        "ALIKE": 8,
+        "_MANY": 1,
     },
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }

@@ -63,7 +63,7 @@ def check_length(argument: Argument, value: Sequence[Any]) -> None:
         number = len(value)
         if number <= MOST_COUNTS:
             return
-    raise _too_many(argument, "", number)
+    raise _too_many(argument, number)
 
 
 def is_array(value: Any) -> bool:
@@ -116,16 +116,16 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
     if rank == 1 and exceeds(array.shape[0], MOST_COUNTS):
-        raise _too_many(argument, where, array.shape[0])
+        raise _too_many(argument, array.shape[0])
     values = values_of(argument, where, executor, array)
     if rank == 0:
         return (_read_one(argument, where, values[0], of),)
     return read_counts(argument, values, of)
 
 
-def _too_many(argument: Argument, where: str, number: int | str) -> Exception:
+def _too_many(argument: Argument, number: int | str) -> Exception:
     return argument.error(
-        f"{argument.operator}: {argument.name}{where} has {number} {argument.noun}s; no array has "
+        f"{argument.operator}: {argument.name} has {number} {argument.noun}s; no array has "
         f"so many axes; pass one for each axis"
     )
 

@@ -38,7 +38,8 @@ class Plan(NamedTuple):
     nbytes: int
     """The bytes of the result; 0 where a size is symbolic, or torch.compile traces."""
     row: int
-    """The bytes of the input's innermost stretch that is repeated as a whole, or of all of it."""
+    """The bytes of the input's innermost stretch that is repeated as a whole, or of all of it;
+    0 where `nbytes` is."""
     strides: tuple[int, ...]
     """The view's strides in bytes, if the input is contiguous; () where there is no such view."""
 
@@ -60,8 +61,8 @@ def cached_plan(
 ) -> Plan:
     """Plan as `make_plan` does, once; TypeError for a plan that is not kept.
 
-    That is one of many axes, or of sizes that are traced, some of which have no hash: to look for
-    either in each call would take longer than to find the plan.
+    That is one of more axes than `MOST_AXES`, or of traced sizes, some of which have no hash. It
+    is raised where a plan is not found, so that a call that finds one need not look.
     """
     if max(len(shape), len(counts)) > MOST_AXES or not all(map(known, (*shape, *counts))):
         raise TypeError("a plan of so many axes, or of traced sizes, is not kept")

@@ -41,7 +41,10 @@ _DIRECT = 64
 _WIDE = 256
 """Shorter runs are put together until they are this long."""
 _ELEMENT = 2 * 1024
-"""A run up to this long may be moved as one element; of 500 or fewer, NumPy keeps threads out."""
+"""A run up to this long may be moved as one element.
+
+Longer ones go by words: NumPy holds Python's lock while it copies 500 elements or fewer.
+"""
 _BLOCK = 512 * 1024
 """A block this large stays in a core's cache between two uses."""
 _NEAR = 8 * 1024
@@ -110,19 +113,19 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     """Choose the words of a copy on a CPU; a short run of several is one element."""
     run = nest.sizes[-1]
     if run in WORDS:
-        return _widened(nest.in_words(run), alignment)
+        return _widened(nest.in_words(run))
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
     in_passes = words.sizes[-1] <= _FEW_WORDS and _columns(words)
     return words if run > _ELEMENT or in_passes else nest.in_words(run)
 
 
-def _widened(nest: Nest, alignment: int) -> Nest:
+def _widened(nest: Nest) -> Nest:
     """Let one wide word hold all repeats of a word, or each of several wide words some of them."""
     if len(nest.sizes) < 2 or nest.source[-1] != 0 or nest.target[-1] != nest.word:  # noqa: PLR2004
         return nest
     *sizes, repeats = nest.sizes
     source, target, row = nest.source[:-1], nest.target[:-1], repeats * nest.word
-    word = gcd(row, alignment, *target, NUMBERS[-1])
+    word = gcd(row, *target, NUMBERS[-1])
     if word != row:
         if word <= max(nest.word, NUMBERS[0]) or row > _LINE:
             return nest
@@ -331,7 +334,7 @@ def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     block, parts = list(nest.sizes), 1
     is_cheap = _run(nest) >= _DIRECT
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
-        more = ceil(threads * _PARTS / parts)
+        more = max(1, threads * _PARTS // parts)
         if is_cheap or source != 0 or n >= _OFTEN * more:
             block[axis] = ceil(n / more / 2) * 2  # even, for `Pairs`
             parts *= ceil(n / block[axis])

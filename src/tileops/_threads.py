@@ -29,7 +29,7 @@ def single_threaded() -> Iterator[None]:
     Large copies in the memory of the CPU are otherwise shared by as many threads
     as the process has cores, 8 at most, and PyTorch's by no more than
     ``torch.get_num_threads()``. The environment variable ``TILEOPS_NUM_THREADS``
-    sets another limit for the whole process. The block counts for the code that it
+    sets a lower limit for the whole process. The block counts for the code that it
     encloses, not for other threads.
 
     Yields
@@ -90,7 +90,10 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
             shared.close()
             raise
     if shared.error is not None:
-        raise shared.error
+        try:
+            raise shared.error
+        finally:
+            shared.error = None  # its traceback holds `shared`: a cycle would keep the arrays
 
 
 class _Shared(Generic[T]):

@@ -30,12 +30,15 @@ from tileops.execute.moving import as_words, assignment, carry_out
 SMALL = 1024
 """Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
 LEAST = 32 * 1024
-"""The same for arrays that are not contiguous, and other libraries' memory."""
+"""The same for arrays that are not contiguous, other libraries' memory, and no repeats at all."""
 
 _ALWAYS = 2**20
 """Results of at least this many bytes are always planned between contiguous arrays."""
 _MANY = 256
 """Smaller ones are, if they have more rows than this."""
+
+_ALIGNMENT = 16
+"""What divides the addresses of arrays that an allocator gave."""
 
 _COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
@@ -128,10 +131,10 @@ def make_job(
 
 
 @lru_cache(maxsize=4096)
-def make_contiguous_job(plan: Plan, rank: int, itemsize: int) -> Job:
+def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _ALIGNMENT) -> Job:
     """Plan a copy of an array of some rank between arrays in the order of their elements."""
     source = contiguous(plan.source[len(plan.source) - rank :], itemsize)
-    job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, 16)
+    job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, alignment)
     rows = rows_repeated(job.nest)
     return job._replace(rows=rows, fresh=rows and most_repeated_last(job.nest, rows))
 
@@ -157,9 +160,13 @@ def _bytes(x: Any) -> Any:
 def _write_contiguous(x: Any, plan: Plan, out: Any) -> None:
     """Write between arrays in the order of their elements.
 
-    Where `ndarray.repeat` is the fastest way, that has to be copied; it pays for several axes.
+    `ndarray.repeat` has no `out=`: its result would have to be copied. So it repeats the inner axes
+    alone, where there are several.
     """
-    job = make_contiguous_job(plan, x.ndim, x.itemsize)
+    # To ask for addresses takes longer than a small copy gains by words that suit them.
+    is_large = plan.nbytes >= _ALWAYS
+    alignment = alignment_of(address_of(x), address_of(out)) if is_large else _ALIGNMENT
+    job = make_contiguous_job(plan, x.ndim, x.itemsize, alignment)
     if len(job.rows) > 1:
         rows, repeats = job.rows[-1]
         inside = _repeated(x, job.rows[:-1]).reshape(rows, 1, -1)

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
-from tileops._plan import MOST_AXES, Plan, make_plan
-from tileops._rules import Operator, known
+from tileops._plan import MOST_AXES, Plan
+from tileops._rules import known
 from tileops.execute.array_api import Executor, wide_dtype
 
 try:
@@ -36,14 +36,6 @@ class Jax(Executor):
     library = "jax"
 
     max_rank = None
-
-    def plan_shape(
-        self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
-    ) -> Plan:
-        """Plan; without the cache for symbolic sizes, which compare equal or refuse to."""
-        if all(map(known, shape + counts)):
-            return super().plan_shape(operator, shape, counts, itemsize)
-        return make_plan(operator, shape, counts, itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Give the array itself where nothing changes: the library has no other views."""

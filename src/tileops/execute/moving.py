@@ -61,14 +61,15 @@ def as_words(nest: Nest, source: Memory, target: Memory) -> tuple[Any, Any]:
 
 
 def assignment(target: Any, source: Any, *, is_far: bool) -> Assign:
-    """Choose how words are copied, once: what is chosen for a whole copy is good for its parts.
+    """Choose how words are copied, once for all parts of a copy.
 
-    Threads would wait for each other where each of them looked at its part.
-    `is_far`: the target does not stay in the caches.
+    Whether rows may have to be picked is asked here, which of them are for each part. If all of it
+    were, threads would wait for each other. `is_far`: the target does not stay in the caches.
     """
     if target.itemsize != source.itemsize or source.itemsize == _TAKEN:
         return assign
-    return assign_far if is_far and _is_slow(target, source) else np.copyto
+    is_slow = _is_slow(target, source) if is_far else _is_very_slow(target, source)
+    return assign_far if is_slow else np.copyto
 
 
 def assign(target: Any, source: Any) -> None:
@@ -82,12 +83,12 @@ def assign(target: Any, source: Any) -> None:
 
 
 def assign_far(target: Any, source: Any) -> None:
-    """Copy words; rows that libc copies slowly to where no cache holds them, in pieces."""
-    piece = _piece(target, source) if target.itemsize == source.itemsize else 0
+    """Copy words; rows that libc copies slowly in pieces."""
+    piece = _piece(target, source)
     if piece:
         _pick(target, source, piece)
     else:
-        assign(target, source)
+        np.copyto(target, source)
 
 
 _ONES = {
@@ -117,13 +118,17 @@ _AGREEING = 256
 """They do where the target is less than this ahead of the source, modulo a page."""
 _BY_MICROCODE = range(2113, 2**20)
 """The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
+_CLOSE = 16
+"""It takes ten times as long where the target is less than this ahead, modulo a page."""
+_MANY = 512
+"""Rows whose places in a page differ by this or more are there often enough for pieces to pay."""
 _INDICES = 16 * 1024
 """The most pieces that are picked at once."""
 
 
 def _piece(target: Any, source: Any) -> int:
     """Give the bytes of the pieces that are picked of rows that libc copies slowly; 0 for none."""
-    if not target.flags.c_contiguous or not _is_slow(target, source):
+    if not _is_slow(target, source):
         return 0
     row, axes = _row(source)
     whole = gcd(row, *source.strides[:axes])
@@ -144,8 +149,22 @@ def _is_slow(target: Any, source: Any) -> bool:
     return gcd(ALIKE, apart, *written, *read) != ALIKE
 
 
+def _is_very_slow(target: Any, source: Any) -> bool:
+    """Whether the processor takes ten times as long, in whichever cache the target is.
+
+    It does where the target is 1 to 15 bytes ahead of the source, modulo a page, in many rows.
+    """
+    row, axes = _row(source)
+    if row not in _BY_MICROCODE:
+        return False
+    steps = zip(target.strides[:axes], source.strides[:axes], strict=True)
+    step = gcd(_PAGE, *(written - read for written, read in steps))
+    apart = address_of(target) - address_of(source)
+    return step >= _MANY and 0 < apart % step < _CLOSE
+
+
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
-    """Whether rows are repeated, one after the other, and pieces of so many bytes make them up."""
+    """Whether rows are repeated, and pieces of so many bytes make them and all steps up."""
     row, axes = _row(source)
     steps = source.strides[:axes]
     is_whole = all(step >= 0 and step % piece == 0 for step in (row, *steps))

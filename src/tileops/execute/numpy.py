@@ -46,7 +46,7 @@ class NumPy(Executor):
         return int(x.dtype.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
-        """Plan; a plain array in few calls, which would take longer than a small copy."""
+        """Plan; a plain array in as few calls as can be: more take longer than a small copy."""
         if type(x) is not np.ndarray:
             return super().plan(operator, x, counts)
         plan = self.plan_shape(operator, x.shape, counts, x.itemsize)

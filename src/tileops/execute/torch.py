@@ -139,13 +139,13 @@ class Torch(Executor):
         return x.element_size()  # type: ignore[no-any-return]
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
-        """Plan, at once where the plan is kept: more calls take as long as the library's view."""
+        """Look the plan up first: for one that is kept, the checks would take as long as a view."""
         if not is_dynamo_compiling() and x.layout is strided and not x.is_quantized:
             try:
                 return cached_plan(operator, x.shape, counts, x.element_size())
             except (TypeError, RuntimeError):  # it is not kept; a nested tensor has no shape
                 pass
-        shape = self.shape(operator.argument.operator, x)
+        shape = self.shape(operator.name, x)
         return self.plan_shape(operator, shape, counts, self.itemsize(x))
 
     def plan_shape(
@@ -160,11 +160,7 @@ class Torch(Executor):
                 rule, argument.least, argument.greatest, shape, counts, itemsize
             )
             return plan or make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
-        try:
-            return cached_plan(operator, shape, counts, itemsize)
-        except TypeError:  # a plan that is not kept
-            pass
-        return make_plan(operator, shape, counts, itemsize)
+        return super().plan_shape(operator, shape, counts, itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
