@@ -69,6 +69,8 @@ def test_more_chunks_than_a_graph_can_name_are_refused(da):
         ((2, 2), 1, (2**13, 2**13)),
         ((3, 1), 1, (1, 2**50)),
         ((2**10, 2**10), 1, (2, 1)),
+        ((1, 4, 6), (1, 3, 3), (5 * 10**11, 1, 1)),
+        ((1, 2000, 2000), (1, 1000, 1000), (10**7, 1, 1)),
     ],
 )
 def test_the_chunks_of_all_axes_are_counted_before_any_is_named(da, shape, chunks, repeats):
@@ -80,6 +82,11 @@ def test_the_chunks_of_all_axes_are_counted_before_any_is_named(da, shape, chunk
             tileops.tile(x, repeats)
 
     assert peak_of(refused) < 2**24
+
+
+def test_one_chunk_too_many_is_refused(da):
+    with pytest.raises(tileops.OutputTooLargeError, match=r"has 1048578 chunks or more"):
+        tileops.tile(da.ones((1, 2), chunks=1), (2**43 + 1, 1))
 
 
 def test_unknown_sizes_are_refused_with_the_remedy(da):

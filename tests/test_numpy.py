@@ -1,5 +1,6 @@
 """What only NumPy has: strings, objects, records, subclasses, scalars, odd memory."""
 
+import re
 import sys
 
 import numpy as np
@@ -102,8 +103,11 @@ def test_a_matrix_stays_one_in_two_axes_and_is_refused_in_three():
     x = np.asmatrix([[1, 2]])
     assert type(tileops.tile(x, (2, 1))) is np.matrix
     assert tileops.expand(x, (3, 2)).tolist() == [[1, 2]] * 3
-    with pytest.raises(TypeError, match=r"numpy\.matrix.*has 3"):
-        tileops.tile(x, (2, 1, 1))
+    masked = np.ma.array(x)
+    assert type(tileops.tile(masked, (2, 1)).data) is np.matrix
+    for refused in (x, masked):
+        with pytest.raises(TypeError, match=r"numpy\.matrix.*has 3"):
+            tileops.tile(refused, (2, 1, 1))
 
 
 def test_a_memory_map_gives_a_plain_array(tmp_path):
@@ -235,9 +239,9 @@ def test_ranks_up_to_the_limit_of_numpy():
 
 
 def test_huge_counts_have_short_errors():
-    for count in (10**5000, -(10**5000)):
+    for count, shown in ((10**5000, "2**16609 or more"), (-(10**5000), "-2**16609 or less")):
         for call in (tileops.tile, tileops.expand):
-            with pytest.raises(ValueError, match=r"2\*\*16609 or more") as caught:
+            with pytest.raises(ValueError, match=f" {re.escape(shown)}") as caught:
                 call(np.ones(1), count)
             assert len(str(caught.value)) < 400
     with pytest.raises(tileops.RepeatsError, match=r"\.\.\.") as caught:

@@ -104,7 +104,8 @@ def show(counts: int | tuple[int, ...]) -> str:
         shown += ["..."] * (len(counts) > _SHOWN)
         return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
     if known(counts) and abs(counts) > LIMIT**2:
-        return f"{'-' * (counts < 0)}2**{counts.bit_length() - 1} or more"
+        power = f"2**{counts.bit_length() - 1}"
+        return f"{power} or more" if counts > 0 else f"-{power} or less"
     return str(counts)
 
 

@@ -54,10 +54,12 @@ class Dask(Executor):
                     f"repeated {repeats} times; a graph of more than {_MOST_CHUNKS} chunks is "
                     f"refused; call x.rechunk({{{axis + x.ndim}: -1}}) first"
                 )
-        least = _least_chunks(x, plan)
-        if least > _MOST_CHUNKS:
+        chunks = _least_chunks(x, plan)
+        if chunks <= _MOST_CHUNKS:
+            chunks = prod(map(len, _chunks(x, plan)))
+        if chunks > _MOST_CHUNKS:
             raise OutputTooLargeError(
-                f"{operator}: the result of shape {show(plan.shape)} has {show(least)} chunks or "
+                f"{operator}: the result of shape {show(plan.shape)} has {show(chunks)} chunks or "
                 f"more; a graph of more than {_MOST_CHUNKS} chunks is refused; use smaller counts, "
                 f"or x.rechunk first"
             )
@@ -110,8 +112,8 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
         return da.from_array(np.empty_like(x._meta, shape=plan.shape), chunks=-1)  # noqa: SLF001
     if plan.is_identity and not copy:
         return x
-    x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
     chunks = _chunks(x, plan)
+    x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
     for axis, after in enumerate(chunks):
         before = x.numblocks[axis]
         if len(after) != before:
@@ -120,17 +122,21 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     return x.map_blocks(_stretch, copy, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
 
 
+def _chunks_of(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """Give the chunks of an array along the axes of a plan's source."""
+    return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks  # type: ignore[no-any-return]
+
+
 def _least_chunks(x: Any, plan: Plan) -> int:
-    """Bound the number of chunks from below.
+    """Bound the number of chunks from below, without a list of them.
 
     An axis of several chunks keeps them, once for each repeat. The axes of one chunk are cut so
     that none exceeds Dask's chunk size.
     """
     chunks, nbytes = 1, x.dtype.itemsize
-    blocks = (1,) * (len(plan.shape) - x.ndim) + x.numblocks
-    for count, n, r in zip(blocks, plan.source, plan.repeats, strict=True):
-        chunks *= count * r if count > 1 else 1
-        nbytes *= n * r if count == 1 else 1
+    for c, n, r in zip(_chunks_of(x, plan), plan.source, plan.repeats, strict=True):
+        chunks *= len(c) * r if len(c) > 1 else 1
+        nbytes *= n * r if len(c) == 1 else max(c)
     return chunks * (nbytes // parse_bytes(dask.config.get("array.chunk-size")) or 1)
 
 
@@ -140,7 +146,7 @@ def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     An axis of one chunk is cut into as many of its repeats as fill a chunk of Dask's size; one of
     several chunks has these again for each repeat.
     """
-    axes = list(zip(plan.source, plan.repeats, x.chunks, strict=True))
+    axes = list(zip(plan.source, plan.repeats, _chunks_of(x, plan), strict=True))
     grows = [r != 1 == len(c) for _, r, c in axes]
     a_round = x.dtype.itemsize * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
     rounds = normalize_chunks(

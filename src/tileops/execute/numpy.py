@@ -62,10 +62,11 @@ class NumPy(Executor):
                 f"{operator}: the input is {type(x).__name__}, a masked array of a kind that is "
                 f"not known; pass numpy.ma.array(x, subok=False)"
             )
-        if isinstance(x, np.matrix) and len(plan.shape) != x.ndim:
+        values = x.baseclass if isinstance(x, np.ma.MaskedArray) else type(x)
+        if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:
             raise DTypeError(
                 f"{operator}: the input is a numpy.matrix, which has two axes, and the result "
-                f"has {len(plan.shape)}; pass numpy.asarray(x)"
+                f"has {len(plan.shape)}; pass an array that is none, such as numpy.asarray(x)"
             )
         if type(x) not in _PLAIN and not isinstance(x, np.generic):
             try:

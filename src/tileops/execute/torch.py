@@ -145,7 +145,8 @@ class Torch(Executor):
                 return cached_plan(operator, x.shape, counts, x.element_size())
             except (TypeError, RuntimeError):  # it is not kept; a nested tensor has no shape
                 pass
-        shape = self.shape(operator.name, x)
+        # Not by `operator.name`: a compiled program would guard the property, too.
+        shape = self.shape(operator.argument.operator, x)
         return self.plan_shape(operator, shape, counts, self.itemsize(x))
 
     def plan_shape(
