@@ -130,7 +130,7 @@ def test_views_past_int64_never_reach_the_library(x, shape):
 @pytest.mark.library("array_api_strict", "jax", "dask")
 def test_out_is_refused_where_arrays_are_not_written(xp, x):
     out = xp.make(np.zeros((2, 2), "V4"), "float32")
-    with pytest.raises(TypeError, match=rf"out= is not possible for {xp.library} arrays"):
+    with pytest.raises(TypeError, match=rf"out= takes arrays of NumPy.* one of {xp.library};"):
         tileops.tile(x, 2, out=out)
 
 

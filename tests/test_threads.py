@@ -162,7 +162,6 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_error_keeps_no_array():
     """Not even until the collector comes: it may be that memory is short."""
 
@@ -188,6 +187,7 @@ def test_an_error_keeps_no_array():
         gc.enable()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
     began = threading.Event()
 
