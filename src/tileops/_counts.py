@@ -107,10 +107,10 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     executor = executor_of_counts(argument, where, array)
     rank = len(array.shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
-        single = "" if argument.is_vector and not where else "an int or "
+        single = "" if argument.is_vector else "an int or "
         remedy = "pass its .shape, or flatten it" if argument.noun == "size" else "flatten it"
         raise argument.error(
-            f"{argument.operator}: {argument.name}{where} has shape {tuple(array.shape)}; "
+            f"{argument.operator}: {argument.name} has shape {tuple(array.shape)}; "
             f"it must be {single}one-dimensional; {remedy}"
         )
     if argument.dtype is None or executor.dtype(array) != argument.dtype:

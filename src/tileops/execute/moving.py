@@ -69,7 +69,7 @@ def assignment(target: Any, source: Any, *, is_far: bool) -> Assign:
     if target.itemsize != source.itemsize or source.itemsize == _TAKEN:
         return assign
     is_slow = _is_slow(target, source) if is_far else _is_very_slow(target, source)
-    return assign_far if is_slow else np.copyto
+    return assign_in_pieces if is_slow else np.copyto
 
 
 def assign(target: Any, source: Any) -> None:
@@ -82,7 +82,7 @@ def assign(target: Any, source: Any) -> None:
         target[...] = source
 
 
-def assign_far(target: Any, source: Any) -> None:
+def assign_in_pieces(target: Any, source: Any) -> None:
     """Copy words; rows that libc copies slowly in pieces."""
     piece = _piece(target, source)
     if piece:
@@ -141,12 +141,10 @@ def _is_slow(target: Any, source: Any) -> bool:
     row, axes = _row(source)
     if row not in _BY_VECTORS and row not in _BY_MICROCODE:
         return False
-    read, written = source.strides[:axes], target.strides[:axes]
-    apart = address_of(target) - address_of(source)
     if row in _BY_VECTORS:
-        step = gcd(_PAGE, *(w - r for w, r in zip(written, read, strict=True)))
-        return apart % step < _AGREEING
-    return gcd(ALIKE, apart, *written, *read) != ALIKE
+        return _ahead(target, source, axes)[0] < _AGREEING
+    apart = address_of(target) - address_of(source)
+    return gcd(ALIKE, apart, *target.strides[:axes], *source.strides[:axes]) != ALIKE
 
 
 def _is_very_slow(target: Any, source: Any) -> bool:
@@ -157,10 +155,18 @@ def _is_very_slow(target: Any, source: Any) -> bool:
     row, axes = _row(source)
     if row not in _BY_MICROCODE:
         return False
+    ahead, step = _ahead(target, source, axes)
+    return step >= _MANY and 0 < ahead < _CLOSE
+
+
+def _ahead(target: Any, source: Any, axes: int) -> tuple[int, int]:
+    """Give how far rows are ahead of their sources: modulo a step, and that step.
+
+    It divides a page, and by multiples of it the distance differs from row to row.
+    """
     steps = zip(target.strides[:axes], source.strides[:axes], strict=True)
     step = gcd(_PAGE, *(written - read for written, read in steps))
-    apart = address_of(target) - address_of(source)
-    return step >= _MANY and 0 < apart % step < _CLOSE
+    return (address_of(target) - address_of(source)) % step, step
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
