@@ -75,6 +75,79 @@ def test_any_number_of_threads_writes_the_same_bytes(x, shared, monkeypatch, thr
     assert [n for n, _ in shared] == ([threads] * len(counts) if threads > 1 else [])
 
 
+@pytest.fixture
+def pinned(monkeypatch):
+    """Record which threads are kept to which processors, on a machine of four: 0, 1, 4 and 5."""
+    calls = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 5}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *call: calls.append(call), raising=False)
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    return calls
+
+
+def be_at(processor, monkeypatch):
+    monkeypatch.setattr(_threads, "_processor", lambda: lambda: processor)
+
+
+def test_helpers_keep_off_the_processor_of_the_caller(pinned, monkeypatch):
+    be_at(4, monkeypatch)
+    helpers = set()
+
+    def work(_):
+        time.sleep(0.01)
+        if not is_main():
+            helpers.add(threading.get_native_id())
+
+    def shares_by(threads):
+        pinned.clear()
+        _threads.share(work, range(8), threads)
+        return sorted(pinned)
+
+    shares_by(3)  # who has just been started is where the system wants it
+    assert len(helpers) == 2
+    assert shares_by(3) == [(helper, {0, 1, 5}) for helper in sorted(helpers)]
+    assert shares_by(3) == []
+    be_at(0, monkeypatch)
+    assert shares_by(2) == [(helper, {1, 4, 5}) for helper in sorted(helpers)]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 4}, raising=False)
+    assert shares_by(2) == [(helper, {4}) for helper in sorted(helpers)]
+    assert threading.get_native_id() not in helpers
+
+
+def test_helpers_work_where_nobody_may_move_them(pinned, monkeypatch):
+    def refuse(*_):
+        pinned.append(_)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
+    be_at(1, monkeypatch)
+    for _ in range(3):
+        work = Busy()
+        _threads.share(work, range(8), 3)
+        assert sorted(work.done) == list(range(8))
+    assert len(pinned) == 2
+
+
+@pytest.mark.parametrize("processor", [None, lambda: 7])
+def test_helpers_stay_where_they_are_if_no_processor_is_known_or_left(
+    pinned, monkeypatch, processor
+):
+    monkeypatch.setattr(_threads, "_processor", lambda: processor)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7}, raising=False)
+    for _ in range(3):
+        _threads.share(Busy(), range(4), 2)
+    assert pinned == []
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be kept apart")
+def test_the_caller_may_run_wherever_it_might_before(x):
+    before = os.sched_getaffinity(0)
+    assert _threads._processor()() in before
+    for _ in range(3):
+        tileops.tile(x, REPEATS)
+    assert os.sched_getaffinity(0) == before
+
+
 def test_a_small_copy_has_one_thread(x, shared):
     tileops.tile(x[:1], (1, 2, 1, 1))
     assert shared == []

@@ -1,11 +1,13 @@
 """The threads that share a large copy: how many there are, and how to have none."""
 
+import ctypes
 import os
-from _thread import start_new_thread
+from _thread import get_native_id, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
 from queue import SimpleQueue
 from threading import Lock
 from typing import Generic, TypeVar
@@ -161,6 +163,8 @@ class _Pool:
 
     def __init__(self) -> None:
         self._lock, self._jobs, self._count = Lock(), SimpleQueue[Callable[[], None]](), 0
+        self._helpers: list[int] = []
+        self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
     def start(self, work: Callable[[], None], count: int) -> None:
         """Have so many threads do the work, or as many as there can be.
@@ -171,13 +175,44 @@ class _Pool:
             while self._count < count:
                 start_new_thread(self._serve, ())
                 self._count += 1
+        self._keep_apart()
         for _ in range(min(count, self._count)):
             self._jobs.put(work)
 
+    def _keep_apart(self) -> None:
+        """Keep the threads off the processor that the caller is on.
+
+        Linux wakes a thread on a processor that is free, or on the waker's own. One of a virtual
+        machine that has slept for a while does not count as free. Then both would take turns on
+        one, until the load is balanced milliseconds later.
+        """
+        processor = _processor()
+        if processor is None:
+            return
+        others = set(os.sched_getaffinity(0)) - {processor()}
+        helpers = tuple(self._helpers)
+        apart = others, helpers
+        if apart == self._apart:
+            return
+        for helper in helpers if others else ():
+            with suppress(OSError):  # it may be forbidden
+                os.sched_setaffinity(helper, others)
+        self._apart = apart
+
     def _serve(self) -> None:
+        self._helpers.append(get_native_id())
         while True:
             self._jobs.get()()
 
+
+@cache
+def _processor() -> Callable[[], int] | None:
+    """Give the C library's function that says which processor a thread runs on; None elsewhere."""
+    return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if _HAS_AFFINITY else None
+
+
+_HAS_AFFINITY = hasattr(os, "sched_setaffinity")
+"""Whether a thread can be kept off a processor: on Linux."""
 
 _pool = _Pool()
 
