@@ -166,7 +166,8 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
-    monkeypatch.setattr(host, "_FAR", 2**20)
+    monkeypatch.setattr(moving, "_FAR", 2**20)
+    monkeypatch.setattr(moving, "_OFTEN", 2**20)
     picked, pick = [], moving._pick
     monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
     rows, repeats = 3, 2**20 // (3 * row) + 2
@@ -193,6 +194,7 @@ def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch,
 )
 def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
     """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
+    monkeypatch.setattr(moving, "_OFTEN", 2**20)
     picked, pick = [], moving._pick
     monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
     repeats = 2**21 // row + 1
@@ -209,6 +211,42 @@ def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monke
         assert (room[:offset] == 7).all()
         assert (room[offset + out.size :] == 7).all()
         assert bool(picked) == (offset in ahead)
+
+
+@pytest.mark.parametrize(
+    "row, repeats, moved",
+    [
+        (768, 2**15, set()),  # some rows are near their source wherever it lies
+        (1024, 2**14, {0, 16, 64, 128, 2064}),
+        (4096, 2**12, {16, 2064}),
+        (4096 + 16, 2**12, set()),
+        (2**19, 32, {16, 2064}),
+        (2**19, 31, set()),
+        (2**20 - 64, 40, {16, 2064}),
+    ],
+)
+def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeats, moved):
+    places = []
+    copyto = np.copyto
+    monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
+    room = np.random.default_rng(row).integers(0, 256, row + 4096, np.uint8)
+    x = room[-room.__array_interface__["data"][0] % 4096 :][:row]
+    expected = bytes(x) * repeats
+    room = np.empty(len(expected) + 2 * 4096, np.uint8)
+    room = room[-room.__array_interface__["data"][0] % 4096 :]
+    for offset in (0, 16, 64, 128, 320, 2064):
+        places.clear()
+        room[:] = 7
+        out = room[offset:][: len(expected)]
+        assert tileops.tile(x, repeats, out=out) is out
+        assert out.tobytes() == expected
+        assert (room[:offset] == 7).all()
+        assert (room[offset + len(expected) :] == 7).all()
+        to = [target for target, _ in places if not np.shares_memory(target, room)]
+        assert [target.nbytes for target in to] == [row] * (offset in moved)
+        read = [source for target, source in places if np.shares_memory(target, room)]
+        assert all(np.shares_memory(source, to[0] if to else x) for source in read)
+    assert bytes(x) * repeats == expected
 
 
 @pytest.mark.parametrize("repeats", [33, 40, 50])

@@ -23,7 +23,6 @@ _TINY = {
         "SMALL": 1,
         "_ALWAYS": 1,
         "_COPIED": 8,
-        "_FAR": 1,
     },
     "tileops.execute.device": {"LEAST": 1},
     "tileops._plan_host": {
@@ -56,6 +55,8 @@ _TINY = {
         "_AGREEING": 4096,
         "_BY_MICROCODE": range(12, 2**20),
         "_INDICES": 512,
+        "_FAR": 1,
+        "_OFTEN": 3,
         "ALIKE": 8,
         "_MANY": 1,
     },

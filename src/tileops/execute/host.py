@@ -42,8 +42,6 @@ _ALIGNMENT = 16
 
 _COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
-_FAR = 16 * 2**20
-"""Results of at least this many bytes do not stay in the caches."""
 _ALIGNED = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
 
@@ -187,7 +185,7 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
-    copy = assignment(written, read, is_far=job.nest.nbytes >= _FAR)
+    copy, read = assignment(written, read)
     if threads == 1:
         carry_out(job.move, written, read, copy)
         return

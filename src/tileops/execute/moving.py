@@ -60,16 +60,18 @@ def as_words(nest: Nest, source: Memory, target: Memory) -> tuple[Any, Any]:
     return as_array(written, writable=True), as_array(read)
 
 
-def assignment(target: Any, source: Any, *, is_far: bool) -> Assign:
-    """Choose how words are copied, once for all parts of a copy.
+def assignment(target: Any, source: Any) -> tuple[Assign, Any]:
+    """Choose how words are copied and from where, once for all parts of a copy.
 
     Whether rows may have to be picked is asked here, which of them are for each part. If all of it
-    were, threads would wait for each other. `is_far`: the target does not stay in the caches.
+    were, threads would wait for each other.
     """
     if target.itemsize != source.itemsize or source.itemsize == _TAKEN:
-        return assign
-    is_slow = _is_slow(target, source) if is_far else _is_very_slow(target, source)
-    return assign_in_pieces if is_slow else np.copyto
+        return assign, source
+    if not (_is_slow if target.nbytes >= _FAR else _is_very_slow)(target, source):
+        return np.copyto, source
+    moved = _moved(target, source)
+    return (assign_in_pieces, source) if moved is None else (np.copyto, moved)
 
 
 def assign(target: Any, source: Any) -> None:
@@ -112,6 +114,12 @@ _PIECES = range(256, 127, -1)
 It is where some addresses are unlucky, and then takes twice the time or more, unless a cache holds
 the target. No address is for pieces: glibc loads one as a whole before it stores it.
 """
+_MOVED = 2**20
+"""A source of up to this many bytes is copied to where libc is fast,"""
+_OFTEN = 32
+"""if it is repeated this often: to copy it takes less than is gained."""
+_FAR = 16 * 2**20
+"""Targets of at least this many bytes do not stay in the caches."""
 _BY_VECTORS = range(513, 2113)
 """The bytes of rows that glibc copies backwards where addresses agree."""
 _AGREEING = 256
@@ -124,6 +132,21 @@ _MANY = 512
 """Rows whose places in a page differ by this or more are there often enough for pieces to pay."""
 _INDICES = 16 * 1024
 """The most pieces that are picked at once."""
+
+
+def _moved(target: Any, source: Any) -> Any:
+    """Copy a small source to where libc is fast; None if it is large, or there is no such place."""
+    once = source[tuple(slice(None if step else 1) for step in source.strides)]
+    if once.nbytes > min(_MOVED, target.nbytes // _OFTEN):
+        return None
+    moved = _apart(np.empty(once.nbytes + _PAGE, np.uint8), once.shape, target)
+    steps = zip(moved.strides, source.strides, strict=True)
+    strides = tuple(written if read else 0 for written, read in steps)
+    words = np.ndarray(source.shape, moved.dtype, moved, 0, strides)
+    if _is_slow(target, words):
+        return None
+    np.copyto(moved, once)
+    return words
 
 
 def _piece(target: Any, source: Any) -> int:
@@ -323,5 +346,10 @@ def _temporary(sizes: tuple[int, ...], target: Any) -> Any:
         memory = None
     if memory is None or memory.size < nbytes:
         memory = np.empty(nbytes, np.uint8)  # what is too small is dropped, so that all grow
+    return _apart(memory, sizes, target)
+
+
+def _apart(memory: Any, sizes: tuple[int, ...], target: Any) -> Any:
+    """Give words in memory that has room for them and a page."""
     apart = address_of(target) - address_of(memory) + _APART
     return np.ndarray(sizes, target.dtype, memory, apart % _PAGE)
