@@ -21,7 +21,7 @@ def run(
 ) -> Any:
     """Apply an operator, or refuse before anything is allocated or written."""
     executor = executors.get(type(x)) or executor_of(operator.name, x)
-    if out is not None or max_bytes is not None or (copy is not True and copy is not None):
+    if max_bytes is not None or (copy is not True and copy is not None):
         check_options(operator.name, copy, out, max_bytes)
     if operator.dtypes is not None:  # else a dtype's name, which takes a while, is not needed
         check_dtype(operator, executor.dtype(x))

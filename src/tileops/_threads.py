@@ -31,8 +31,8 @@ def single_threaded() -> Iterator[None]:
     Large copies in the memory of the CPU are otherwise shared by as many threads
     as the process has cores, 8 at most, and PyTorch's by no more than
     ``torch.get_num_threads()``. The environment variable ``TILEOPS_NUM_THREADS``
-    sets a lower limit for the whole process. The block counts for the code that it
-    encloses, not for other threads.
+    sets a lower limit for the whole process; it is read once, by the first large copy.
+    The block counts for the code that it encloses, not for other threads.
 
     Yields
     ------
@@ -42,8 +42,8 @@ def single_threaded() -> Iterator[None]:
     Warns
     -----
     UserWarning
-        By a large copy, if the variable is set to what is no whole number from 1 on; it
-        is then ignored.
+        By the first large copy, if the variable is set to what is no whole number from 1
+        on; it is then ignored.
 
     See Also
     --------
@@ -69,11 +69,21 @@ def available(most: int | None = None) -> int:
     if _is_single.get():
         return 1
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(found or 1, _limit(), most or _MOST)
+
+
+@cache
+def _limit() -> int:
+    """Give the most threads; read once, since a call that finds the caches full takes long for it.
+
+    That is 25 µs.
+    """
     given = os.environ.get(VARIABLE, "")
-    if given and not (given.isdecimal() and len(given) < 10 and int(given)):  # noqa: PLR2004
-        warn(f"{VARIABLE} is {given!r}; it is ignored; set a whole number from 1 on", stacklevel=2)
-        given = ""
-    return min(found or 1, _MOST, int(given or _MOST), most or _MOST)
+    if given.isdecimal() and len(given) < 10 and int(given):  # noqa: PLR2004
+        return min(int(given), _MOST)
+    if given:
+        warn(f"{VARIABLE} is {given!r}; it is ignored; set a whole number from 1 on", stacklevel=3)
+    return _MOST
 
 
 def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
@@ -164,7 +174,7 @@ class _Pool:
     def __init__(self) -> None:
         self._lock, self._jobs, self._count = Lock(), SimpleQueue[Callable[[], None]](), 0
         self._helpers: list[int] = []
-        self._apart: tuple[set[int], tuple[int, ...]] | None = None
+        self._apart: tuple[int, tuple[int, ...]] | None = None
 
     def start(self, work: Callable[[], None], count: int) -> None:
         """Have so many threads do the work, or as many as there can be.
@@ -182,22 +192,21 @@ class _Pool:
     def _keep_apart(self) -> None:
         """Keep the threads off the processor that the caller is on.
 
-        Linux wakes a thread on a processor that is free, or on the waker's own. One of a virtual
-        machine that has slept for a while does not count as free. Then both would take turns on
-        one, until the load is balanced milliseconds later.
+        Linux wakes them there if it finds no other that is free, and on virtual machines it often
+        finds none though one sleeps. Then all take turns on one, until the load is balanced
+        milliseconds later.
         """
         processor = _processor()
         if processor is None:
             return
-        others = set(os.sched_getaffinity(0)) - {processor()}
-        helpers = tuple(self._helpers)
-        apart = others, helpers
-        if apart == self._apart:
+        here, helpers = processor(), tuple(self._helpers)
+        if (here, helpers) == self._apart:
             return
+        others = set(os.sched_getaffinity(0)) - {here}
         for helper in helpers if others else ():
             with suppress(OSError):  # it may be forbidden
                 os.sched_setaffinity(helper, others)
-        self._apart = apart
+        self._apart = here, helpers
 
     def _serve(self) -> None:
         self._helpers.append(get_native_id())
