@@ -1,16 +1,17 @@
 """Plans of copies: the bytes that they move, and the work that they take."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tileops
 from tileops import _plan_host
 from tileops._moves import Nest
-from tileops._plan import cached_plan
+from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
 from tileops.execute import device, host, moving
 from tileops.execute._memory import Memory, alignment_of, as_array
@@ -254,6 +255,26 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
 def test_threads_cut_no_row_where_there_are_rows_enough(repeats, threads):
     nest = Nest((repeats, 2**16), (0, 8), (2**19, 8), 8)
     assert _plan_host.cut(nest, threads)[1] == 2**16
+
+
+@given(
+    sizes=st.lists(st.integers(1, 5000), min_size=1, max_size=4),
+    steps=st.lists(st.booleans(), min_size=4, max_size=4),
+    threads=st.integers(2, 8),
+)
+@example(sizes=[4, 4, 512, 4], steps=[True, False, True, False], threads=2)  # a wall of images
+def test_parts_for_threads_are_contiguous_and_enough(sizes, steps, threads):
+    """Only of contiguous rows can pieces be picked."""
+    sizes = [*sizes, 100]
+    steps = [*steps[: len(sizes) - 1], True]
+    source = tuple(width * step for width, step in zip(contiguous(sizes, 8), steps, strict=True))
+    nest = Nest(tuple(sizes), source, contiguous(sizes, 8), 8)
+    block = _plan_host.cut(nest, threads)
+    inner = next((i for i, size in enumerate(block) if size > 1), len(block))
+    assert block[inner + 1 :] == nest.sizes[inner + 1 :]
+    parts = math.prod(math.ceil(n / size) for n, size in zip(sizes, block, strict=True))
+    assert parts <= 4 * threads
+    assert parts > 2 * threads or block == (1,) * len(block)
 
 
 @pytest.mark.usefixtures("thresholds")

@@ -328,14 +328,16 @@ def threads_for(nest: Nest) -> int:
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     """Choose blocks that so many threads can share, each taking the next when it has done one.
 
-    The outer loops are cut first. Where rows are short, those over a few repeats are left whole,
-    since each part puts rows together anew.
+    The outer loops are cut first, each into single rounds before the next is cut, so that parts of
+    a contiguous target are contiguous. Where rows are short, loops over a few repeats are left
+    whole, since each part puts rows together anew.
     """
     block, parts = list(nest.sizes), 1
     is_cheap = _run(nest) >= _DIRECT
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
-        more = max(1, threads * _PARTS // parts)
-        if is_cheap or source != 0 or n >= _OFTEN * more:
-            block[axis] = ceil(n / more / 2) * 2  # even, for `Pairs`
+        more = threads * _PARTS // parts
+        if more > 1 and (is_cheap or source != 0 or n >= _OFTEN * more):
+            size = ceil(n / more)
+            block[axis] = size + size % 2 if size >= _STRETCH else size  # even, for `Pairs`
             parts *= ceil(n / block[axis])
     return tuple(block)
