@@ -81,43 +81,41 @@ def pinned(monkeypatch):
     calls = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 5}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda *call: calls.append(call), raising=False)
-    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    pool = _threads._Pool()
+    be_at(None, monkeypatch)
+    pool.start(lambda: None, 2)
+    while len(pool._helpers) < 2:  # else it would depend on when they begin
+        time.sleep(0.001)
+    monkeypatch.setattr(_threads, "_pool", pool)
     return calls
 
 
 def be_at(processor, monkeypatch):
-    monkeypatch.setattr(_threads, "_processor", lambda: lambda: processor)
+    monkeypatch.setattr(
+        _threads, "_processor", lambda: None if processor is None else lambda: processor
+    )
 
 
 def test_helpers_keep_off_the_processor_of_the_caller(pinned, monkeypatch):
-    be_at(4, monkeypatch)
-    helpers = set()
+    helpers = sorted(_threads._pool._helpers)
+    assert len({*helpers, threading.get_native_id()}) == 3
 
-    def work(_):
-        time.sleep(0.01)
-        if not is_main():
-            helpers.add(threading.get_native_id())
-
-    def shares_by(threads):
+    def moves(processor, threads=3):
         pinned.clear()
-        _threads.share(work, range(8), threads)
+        be_at(processor, monkeypatch)
+        _threads.share(Busy(pause=1e-3), range(8), threads)
         return sorted(pinned)
 
-    shares_by(3)  # who has just been started is where the system wants it
-    assert len(helpers) == 2
-    assert shares_by(3) == [(helper, {0, 1, 5}) for helper in sorted(helpers)]
-    assert shares_by(3) == []
-    be_at(0, monkeypatch)
-    assert shares_by(2) == [(helper, {1, 4, 5}) for helper in sorted(helpers)]
+    assert moves(4) == [(helper, {0, 1, 5}) for helper in helpers]
+    assert moves(4) == []
+    assert moves(0, threads=2) == [(helper, {1, 4, 5}) for helper in helpers]
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 4}, raising=False)
-    be_at(4, monkeypatch)
-    assert shares_by(2) == [(helper, {0}) for helper in sorted(helpers)]
-    assert threading.get_native_id() not in helpers
+    assert moves(0) == [(helper, {4}) for helper in helpers]
 
 
 def test_helpers_work_where_nobody_may_move_them(pinned, monkeypatch):
-    def refuse(*_):
-        pinned.append(_)
+    def refuse(*call):
+        pinned.append(call)
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
@@ -129,24 +127,26 @@ def test_helpers_work_where_nobody_may_move_them(pinned, monkeypatch):
     assert len(pinned) == 2
 
 
-@pytest.mark.parametrize("processor", [None, lambda: 7])
+@pytest.mark.parametrize("processor", [None, 7])
 def test_helpers_stay_where_they_are_if_no_processor_is_known_or_left(
     pinned, monkeypatch, processor
 ):
-    monkeypatch.setattr(_threads, "_processor", lambda: processor)
+    be_at(processor, monkeypatch)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7}, raising=False)
     for _ in range(3):
         _threads.share(Busy(), range(4), 2)
     assert pinned == []
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be kept apart")
-def test_the_caller_may_run_wherever_it_might_before(x):
+@pytest.mark.skipif(_threads._processor() is None, reason="threads cannot be kept apart here")
+def test_the_caller_may_run_wherever_it_might_before(monkeypatch):
     before = os.sched_getaffinity(0)
     assert _threads._processor()() in before
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     for _ in range(3):
-        tileops.tile(x, REPEATS)
+        _threads.share(Busy(), range(8), 3)
     assert os.sched_getaffinity(0) == before
+    assert all(os.sched_getaffinity(helper) <= before for helper in _threads._pool._helpers)
 
 
 def test_a_small_copy_has_one_thread(x, shared):
@@ -184,6 +184,8 @@ def test_the_variable_turns_threads_off(x, shared, variable, monkeypatch):
     variable("100")
     tileops.tile(x, REPEATS)
     assert len(shared) == 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(100), raising=False)
+    assert _threads.available(most=16) == 8
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])

@@ -1,4 +1,4 @@
-"""The threads that share a large copy: how many there are, and how to have none."""
+"""The threads that share a large copy: how many there are, where they run, and how to have none."""
 
 import ctypes
 import os
@@ -31,8 +31,9 @@ def single_threaded() -> Iterator[None]:
     Large copies in the memory of the CPU are otherwise shared by as many threads
     as the process has cores, 8 at most, and PyTorch's by no more than
     ``torch.get_num_threads()``. The environment variable ``TILEOPS_NUM_THREADS``
-    sets a lower limit for the whole process; it is read once, by the first large copy.
-    The block counts for the code that it encloses, not for other threads.
+    sets a lower limit for the whole process; the first large copy outside of such a
+    block reads it, once. The block counts for the code that it encloses, not for other
+    threads.
 
     Yields
     ------
@@ -42,8 +43,8 @@ def single_threaded() -> Iterator[None]:
     Warns
     -----
     UserWarning
-        By the first large copy, if the variable is set to what is no whole number from 1
-        on; it is then ignored.
+        By the first large copy outside of such a block, if the variable is set to what is
+        no whole number from 1 on; it is then ignored.
 
     See Also
     --------
@@ -74,10 +75,7 @@ def available(most: int | None = None) -> int:
 
 @cache
 def _limit() -> int:
-    """Give the most threads; read once, since a call that finds the caches full takes long for it.
-
-    That is 25 µs.
-    """
+    """Read the variable, once: where the caches are full of other data, that takes 25 µs."""
     given = os.environ.get(VARIABLE, "")
     if given.isdecimal() and len(given) < 10 and int(given):  # noqa: PLR2004
         return min(int(given), _MOST)
@@ -174,18 +172,19 @@ class _Pool:
     def __init__(self) -> None:
         self._lock, self._jobs, self._count = Lock(), SimpleQueue[Callable[[], None]](), 0
         self._helpers: list[int] = []
-        self._apart: tuple[int, tuple[int, ...]] | None = None
+        self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
     def start(self, work: Callable[[], None], count: int) -> None:
         """Have so many threads do the work, or as many as there can be.
 
         While the interpreter shuts down there are no new ones, for example.
         """
-        with self._lock, suppress(RuntimeError):
-            while self._count < count:
-                start_new_thread(self._serve, ())
-                self._count += 1
-        self._keep_apart()
+        with self._lock:
+            with suppress(RuntimeError):
+                while self._count < count:
+                    start_new_thread(self._serve, ())
+                    self._count += 1
+            self._keep_apart()
         for _ in range(min(count, self._count)):
             self._jobs.put(work)
 
@@ -194,19 +193,18 @@ class _Pool:
 
         Linux wakes them there if it finds no other that is free, and on virtual machines it often
         finds none though one sleeps. Then all take turns on one, until the load is balanced
-        milliseconds later.
+        milliseconds later. Of two callers, each moves them when it begins.
         """
         processor = _processor()
         if processor is None:
             return
-        here, helpers = processor(), tuple(self._helpers)
-        if (here, helpers) == self._apart:
+        others, helpers = set(os.sched_getaffinity(0)) - {processor()}, tuple(self._helpers)
+        if not others or (others, helpers) == self._apart:
             return
-        others = set(os.sched_getaffinity(0)) - {here}
-        for helper in helpers if others else ():
+        for helper in helpers:
             with suppress(OSError):  # it may be forbidden
                 os.sched_setaffinity(helper, others)
-        self._apart = here, helpers
+        self._apart = others, helpers
 
     def _serve(self) -> None:
         self._helpers.append(get_native_id())
@@ -216,12 +214,13 @@ class _Pool:
 
 @cache
 def _processor() -> Callable[[], int] | None:
-    """Give the C library's function that says which processor a thread runs on; None elsewhere."""
-    return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if _HAS_AFFINITY else None
+    """Give the C library's function that says on which processor a thread runs.
 
+    None where there is none, or where threads cannot be kept off a processor.
+    """
+    has_affinity = hasattr(os, "sched_setaffinity")
+    return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if has_affinity else None
 
-_HAS_AFFINITY = hasattr(os, "sched_setaffinity")
-"""Whether a thread can be kept off a processor: on Linux."""
 
 _pool = _Pool()
 
