@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tileops
 from tileops import _plan_host
-from tileops._moves import Nest
+from tileops._moves import Nest, blocks
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
 from tileops.execute import device, host, moving
@@ -168,7 +168,7 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
     monkeypatch.setattr(moving, "_FAR", 2**20)
-    monkeypatch.setattr(moving, "_OFTEN", 2**20)
+    monkeypatch.setattr(moving, "_REPEATED", 2**20)
     picked, pick = [], moving._pick
     monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
     rows, repeats = 3, 2**20 // (3 * row) + 2
@@ -195,7 +195,7 @@ def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch,
 )
 def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
     """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
-    monkeypatch.setattr(moving, "_OFTEN", 2**20)
+    monkeypatch.setattr(moving, "_REPEATED", 2**20)
     picked, pick = [], moving._pick
     monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
     repeats = 2**21 // row + 1
@@ -222,8 +222,8 @@ def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monke
         (4096, 2**12, {16, 2064}),
         (4096 + 16, 2**12, set()),
         (2**19, 32, {16, 2064}),
-        (2**19, 31, set()),
         (2**20 - 64, 40, {16, 2064}),
+        (2**20 - 64, 31, set()),  # too few repeats
     ],
 )
 def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeats, moved):
@@ -232,7 +232,8 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
     monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
     room = np.random.default_rng(row).integers(0, 256, row + 4096, np.uint8)
     x = room[-room.__array_interface__["data"][0] % 4096 :][:row]
-    expected = bytes(x) * repeats
+    before = x.tobytes()
+    expected = before * repeats
     room = np.empty(len(expected) + 2 * 4096, np.uint8)
     room = room[-room.__array_interface__["data"][0] % 4096 :]
     for offset in (0, 16, 64, 128, 320, 2064):
@@ -247,7 +248,30 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
         assert [target.nbytes for target in to] == [row] * (offset in moved)
         read = [source for target, source in places if np.shares_memory(target, room)]
         assert all(np.shares_memory(source, to[0] if to else x) for source in read)
-    assert bytes(x) * repeats == expected
+    assert x.tobytes() == before
+
+
+def test_a_large_source_stays_where_it_is(monkeypatch):
+    copies = []
+    monkeypatch.setattr(moving, "_REPEATED", 2)
+    copyto = np.copyto
+    monkeypatch.setattr(np, "copyto", lambda *pair: copies.append(pair) or copyto(*pair))
+    room = np.arange(2**18 + 2**10, dtype=np.uint32)
+    for rows, is_large in ((2**8, False), (2**8 + 1, True)):
+        x = room[: rows * 2**10].reshape(rows, 2**10)
+        out = np.zeros(rows * 2**14 + 2**10, np.uint32)
+        apart = room.__array_interface__["data"][0] - out.__array_interface__["data"][0] + 16
+        out = out[apart % 4096 // 4 :][: rows * 2**14].reshape(rows, 2**14)
+        copies.clear()
+        tileops.tile(x, (1, 16), out=out)
+        assert out.tobytes() == b"".join(row.tobytes() * 16 for row in x)
+        to = [target for target, _ in copies if not np.shares_memory(target, out)]
+        assert [target.nbytes for target in to] == ([] if is_large else [x.nbytes])
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_pairs_are_cut_at_even_places(threads):
+    assert _plan_host.cut(Nest((2_000_003, 3), (1, 0), (3, 1), 1), threads)[0] % 2 == 0
 
 
 @pytest.mark.parametrize("repeats", [33, 40, 50])
@@ -263,7 +287,7 @@ def test_threads_cut_no_row_where_there_are_rows_enough(repeats, threads):
     threads=st.integers(2, 8),
 )
 @example(sizes=[4, 4, 512, 4], steps=[True, False, True, False], threads=2)  # a wall of images
-def test_parts_for_threads_are_contiguous_and_enough(sizes, steps, threads):
+def test_parts_of_long_rows_are_contiguous_and_enough(sizes, steps, threads):
     """Only of contiguous rows can pieces be picked."""
     sizes = [*sizes, 100]
     steps = [*steps[: len(sizes) - 1], True]
@@ -272,9 +296,21 @@ def test_parts_for_threads_are_contiguous_and_enough(sizes, steps, threads):
     block = _plan_host.cut(nest, threads)
     inner = next((i for i, size in enumerate(block) if size > 1), len(block))
     assert block[inner + 1 :] == nest.sizes[inner + 1 :]
+    assert block[:inner] == (1,) * inner
     parts = math.prod(math.ceil(n / size) for n, size in zip(sizes, block, strict=True))
-    assert parts <= 4 * threads
-    assert parts > 2 * threads or block == (1,) * len(block)
+    assert parts <= 8 * threads
+    assert parts >= 4 * threads or block == (1,) * len(block)
+
+
+@pytest.mark.parametrize("threads", range(2, 9))
+def test_threads_end_at_about_the_same_time(threads):
+    for rows in (*range(2, 200), 1000):
+        nest = Nest((rows, 2**16), (0, 8), (2**19, 8), 8)
+        ends = [0] * threads
+        for part in blocks(nest.sizes, _plan_host.cut(nest, threads)):
+            first = min(range(threads), key=ends.__getitem__)
+            ends[first] += math.prod(along.stop - along.start for along in part)
+        assert max(ends) <= 1.25 * sum(ends) / threads, rows
 
 
 @pytest.mark.usefixtures("thresholds")

@@ -411,6 +411,20 @@ def test_a_forked_child_has_threads_of_its_own(x, monkeypatch):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_reads_the_variable_anew(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    before = _threads.available()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        os.environ[_threads.VARIABLE] = "1"
+        os._exit(_threads.available())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert _threads.available() == before == 2
+
+
 def test_threads_are_used_again(monkeypatch):
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     before = _thread._count()

@@ -56,7 +56,7 @@ _TINY = {
         "_BY_MICROCODE": range(12, 2**20),
         "_INDICES": 512,
         "_FAR": 1,
-        "_OFTEN": 3,
+        "_REPEATED": 3,
         "ALIKE": 8,
         "_MANY": 1,
     },

@@ -328,16 +328,18 @@ def threads_for(nest: Nest) -> int:
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     """Choose blocks that so many threads can share, each taking the next when it has done one.
 
-    The outer loops are cut first, each into single rounds before the next is cut, so that parts of
-    a contiguous target are contiguous. Where rows are short, loops over a few repeats are left
-    whole, since each part puts rows together anew.
+    The outer loops are cut first, and no more than one of them into parts of several rounds. So the
+    parts of long rows are contiguous if the target is, and pieces of their rows can be picked.
+    Where rows are short, loops over a few repeats are left whole: each part puts rows together
+    anew.
     """
-    block, parts = list(nest.sizes), 1
+    block, more = list(nest.sizes), threads * _PARTS
     is_cheap = _run(nest) >= _DIRECT
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
-        more = threads * _PARTS // parts
         if more > 1 and (is_cheap or source != 0 or n >= _OFTEN * more):
-            size = ceil(n / more)
-            block[axis] = size + size % 2 if size >= _STRETCH else size  # even, for `Pairs`
-            parts *= ceil(n / block[axis])
+            size = max(1, n // more)
+            if size >= _PAIRED:
+                size += size % 2
+            block[axis] = size
+            more = ceil(more / n) if size == 1 else 1
     return tuple(block)

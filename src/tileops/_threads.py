@@ -226,9 +226,10 @@ _pool = _Pool()
 
 
 def _forget() -> None:
-    """Leave behind a pool whose threads a fork did not take along."""
+    """Leave behind a pool whose threads a fork did not take along, and read the variable anew."""
     global _pool  # noqa: PLW0603
     _pool = _Pool()
+    _limit.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,7 +25,7 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.moving import as_words, assignment, carry_out
+from tileops.execute.moving import as_words, carry_out, choose_assignment
 
 SMALL = 1024
 """Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
@@ -185,7 +185,7 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
-    copy, read = assignment(written, read)
+    copy, read = choose_assignment(written, read)
     if threads == 1:
         carry_out(job.move, written, read, copy)
         return

@@ -40,7 +40,7 @@ Assign = Callable[[Any, Any], None]
 def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
     """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`.
 
-    `copy` carries out a `Copy` among the steps, as `assignment` chose it.
+    `copy` carries out a `Copy` among the steps, as `choose_assignment` gave it.
     """
     if move is COPY:
         copy(target, source)
@@ -60,18 +60,19 @@ def as_words(nest: Nest, source: Memory, target: Memory) -> tuple[Any, Any]:
     return as_array(written, writable=True), as_array(read)
 
 
-def assignment(target: Any, source: Any) -> tuple[Assign, Any]:
+def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """Choose how words are copied and from where, once for all parts of a copy.
 
-    Whether rows may have to be picked is asked here, which of them are for each part. If all of it
-    were, threads would wait for each other.
+    Were it chosen for each part, threads would wait for each other. Which pieces are picked is
+    found for each part.
     """
     if target.itemsize != source.itemsize or source.itemsize == _TAKEN:
         return assign, source
-    if not (_is_slow if target.nbytes >= _FAR else _is_very_slow)(target, source):
+    is_slow = _is_slow if target.nbytes >= _FAR else _is_very_slow
+    if not is_slow(target, source):
         return np.copyto, source
-    moved = _moved(target, source)
-    return (assign_in_pieces, source) if moved is None else (np.copyto, moved)
+    relocated = _relocated(target, source)
+    return (assign_in_pieces, source) if relocated is None else (np.copyto, relocated)
 
 
 def assign(target: Any, source: Any) -> None:
@@ -114,10 +115,10 @@ _PIECES = range(256, 127, -1)
 It is where some addresses are unlucky, and then takes twice the time or more, unless a cache holds
 the target. No address is for pieces: glibc loads one as a whole before it stores it.
 """
-_MOVED = 2**20
-"""A source of up to this many bytes is copied to where libc is fast,"""
-_OFTEN = 32
-"""if it is repeated this often: to copy it takes less than is gained."""
+_RELOCATED = 2**20
+"""The most bytes of a source that is copied to where libc is fast."""
+_REPEATED = 32
+"""The fewest repeats of such a source: to copy it takes about as long as one of them."""
 _FAR = 16 * 2**20
 """Targets of at least this many bytes do not stay in the caches."""
 _BY_VECTORS = range(513, 2113)
@@ -134,19 +135,19 @@ _INDICES = 16 * 1024
 """The most pieces that are picked at once."""
 
 
-def _moved(target: Any, source: Any) -> Any:
+def _relocated(target: Any, source: Any) -> Any:
     """Copy a small source to where libc is fast; None if it is large, or there is no such place."""
     once = source[tuple(slice(None if step else 1) for step in source.strides)]
-    if once.nbytes > min(_MOVED, target.nbytes // _OFTEN):
+    if once.nbytes > min(_RELOCATED, target.nbytes // _REPEATED):
         return None
-    moved = _apart(np.empty(once.nbytes + _PAGE, np.uint8), once.shape, target)
-    steps = zip(moved.strides, source.strides, strict=True)
+    copy = _apart(np.empty(once.nbytes + _PAGE, np.uint8), once.shape, target)
+    steps = zip(copy.strides, source.strides, strict=True)
     strides = tuple(written if read else 0 for written, read in steps)
-    words = np.ndarray(source.shape, moved.dtype, moved, 0, strides)
-    if _is_slow(target, words):
+    repeated = np.ndarray(source.shape, copy.dtype, copy, 0, strides)
+    if _is_slow(target, repeated):
         return None
-    np.copyto(moved, once)
-    return words
+    np.copyto(copy, once)
+    return repeated
 
 
 def _piece(target: Any, source: Any) -> int:
