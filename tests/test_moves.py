@@ -13,7 +13,7 @@ from tileops import _plan_host
 from tileops._moves import Nest, blocks
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
-from tileops.execute import device, host, moving
+from tileops.execute import assigning, device, host
 from tileops.execute._memory import Memory, alignment_of, as_array
 
 pytestmark = pytest.mark.library("numpy")
@@ -167,10 +167,10 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
-    monkeypatch.setattr(moving, "_FAR", 2**20)
-    monkeypatch.setattr(moving, "_REPEATED", 2**20)
-    picked, pick = [], moving._pick
-    monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
+    monkeypatch.setattr(assigning, "_FAR", 2**20)
+    monkeypatch.setattr(assigning, "_REPEATED", 2**20)
+    picked, pick = [], assigning._pick
+    monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
     rows, repeats = 3, 2**20 // (3 * row) + 2
     rng = np.random.default_rng(row)
     room = rng.integers(0, 256, rows * row + 4096, np.uint8)
@@ -195,9 +195,9 @@ def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch,
 )
 def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
     """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
-    monkeypatch.setattr(moving, "_REPEATED", 2**20)
-    picked, pick = [], moving._pick
-    monkeypatch.setattr(moving, "_pick", lambda *args: picked.append(1) or pick(*args))
+    monkeypatch.setattr(assigning, "_REPEATED", 2**20)
+    picked, pick = [], assigning._pick
+    monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
     repeats = 2**21 // row + 1
     room = np.random.default_rng(row).integers(0, 256, row + 4096, np.uint8)
     x = room[-room.__array_interface__["data"][0] % 4096 :][:row]
@@ -253,7 +253,7 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
 
 def test_a_large_source_stays_where_it_is(monkeypatch):
     copies = []
-    monkeypatch.setattr(moving, "_REPEATED", 2)
+    monkeypatch.setattr(assigning, "_REPEATED", 2)
     copyto = np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: copies.append(pair) or copyto(*pair))
     room = np.arange(2**18 + 2**10, dtype=np.uint32)

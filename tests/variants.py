@@ -48,7 +48,7 @@ _TINY = {
         "_CHAINED": 64,
         "_CHAINED_ROWS": 32,
     },
-    "tileops.execute.moving": {
+    "tileops.execute.assigning": {
         "_TAKEN": 3,
         "_PIECES": range(24, 0, -1),
         "_BY_VECTORS": range(4, 12),

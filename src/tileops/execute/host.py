@@ -25,7 +25,8 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.moving import as_words, carry_out, choose_assignment
+from tileops.execute.assigning import choose_assignment
+from tileops.execute.moving import as_words, carry_out
 
 SMALL = 1024
 """Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
