@@ -58,6 +58,7 @@ _ONES = {
 """The number that, times a word, is a wider word full of it, in either order of bytes."""
 
 PAGE = 4096
+"""The bytes of a page: places agree for libc where they do modulo this."""
 
 _TAKEN = 32
 """The bytes of elements that are picked by indices (`take`), in a third of a copy's time.
