@@ -155,6 +155,55 @@ def test_subgraphs_are_rewritten_too():
         assert np.array_equal(y, np.tile(X, (repeats, 1)))
 
 
+def nested(outside, make_inside):
+    """Give a model with nodes outside of an If, which make y, and some inside its branches."""
+
+    def value(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, [None])
+
+    then, other = (
+        helper.make_graph(make_inside(name), name, [], [value(name)]) for name in ("p", "q")
+    )
+    choice = helper.make_node("If", ["c"], ["z"], then_branch=then, else_branch=other)
+    inputs = [
+        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]),
+    ]
+    graph = helper.make_graph([*outside, choice], "g", inputs, [value("y"), value("z")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 5)], ir_version=3)
+
+
+def tile_by_constants(x, name):
+    def constant(key, count):
+        tensor = helper.make_tensor("", TensorProto.FLOAT, [], [count])
+        return helper.make_node("Constant", [], [name + key], value=tensor)
+
+    tile = helper.make_node("Tile", [x, f"{name}t", f"{name}a"], [name])
+    return [constant("t", 2.0), constant("a", 0.0), tile]
+
+
+def test_counts_are_dropped_from_branches_too():
+    model = nested(tile_by_constants("x", "y"), lambda name: tile_by_constants("x", name))
+    upgraded = upgrade(model)
+    branches = [attribute.g for attribute in upgraded.graph.node[-1].attribute]
+    for graph in (upgraded.graph, *branches):
+        assert [n.op_type for n in graph.node if n.op_type != "If"] == ["Constant", "Tile"]
+    assert np.array_equal(run(upgraded, c=np.array(True), x=X[0]), np.tile(X[0], 2))
+
+
+def test_what_the_converter_adds_to_branches_is_no_input_of_old_models():
+    """From opset 11 on, the pads of a Pad are an input, for which its adapter adds a tensor."""
+
+    def pad(name):
+        return helper.make_node("Pad", ["x"], [name], pads=[0, 1])
+
+    model = nested([pad("y")], lambda name: [pad("wide"), *tile_by_constants("wide", name)])
+    evaluator = ReferenceEvaluator(upgrade(model), new_ops=tileops.onnx.reference.ops())
+    wide, wall = evaluator.run(None, {"c": np.array(True), "x": X[0]})
+    assert np.array_equal(wide, np.append(X[0], np.float32(0)))
+    assert np.array_equal(wall, np.tile(wide, 2))
+
+
 def test_a_constant_that_others_use_stays():
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 5]> g (float[2] x) => (float[n] y, float tiles) {'

@@ -44,11 +44,14 @@ def check_opset(owner: str, version: int) -> None:
 
 
 def graphs_in(graph: Any) -> Iterator[Any]:
-    """Go through a graph and the graphs inside its nodes."""
-    yield graph
+    """Go through the graphs inside a graph's nodes, and then the graph.
+
+    In this order all can be edited: a change of an outer graph's nodes copies the inner ones.
+    """
     for node in graph.node:
         for inner in inner_graphs(node):
             yield from graphs_in(inner)
+    yield graph
 
 
 def inner_graphs(node: Any) -> list[Any]:

@@ -25,7 +25,7 @@ from tileops.errors import ShapeError, ShapeTypeError
 FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
 
 INT64 = "int64"
-"""The dtype of every count of ONNX but those of Tile-1, where it is one of two."""
+"""The dtype of ONNX's counts; those of Tile-1 may have the input's instead."""
 
 
 def _along_axis(

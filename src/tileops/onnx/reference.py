@@ -63,8 +63,8 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     >>> evaluator.run(None, {"x": np.ones((1, 1), np.float32), "repeats": np.array([1, 2])})
     [array([[-1., -1.]], dtype=float32)]
     """
-    namespace = {"executor": executor_for(library)}
-    return [type(name, (_RunOnLibrary,), dict(namespace)) for name in ("Tile", "Expand")]
+    executor = executor_for(library)
+    return [type(name, (_RunOnLibrary,), {"executor": executor}) for name in ("Tile", "Expand")]
 
 
 class _RunOnLibrary(OpRun):

@@ -1,5 +1,6 @@
 """Upgrade of a model's Tile-1 nodes to Tile-13, which ONNX's version converter does not do."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -181,10 +182,14 @@ def _convert(model: Any, version: int, original: Any) -> Any:
             f"onnx.version_converter cannot convert another node of the model to opset {version}: "
             f"{error}; replace that node, or declare the shapes that it misses"
         ) from error
-    pairs = zip(graphs_in(converted.graph), graphs_in(original.graph), strict=True)
-    for graph, before in list(pairs):
+    taken = _names(model)
+    graphs = (graphs_in(result.graph) for result in (converted, model, original))
+    for graph, before, first in zip(*graphs, strict=True):
+        # In a branch, adapters name what they add like values outside of it.
+        kept = {"", *_made(before), *(value.name for value in graph.output)}
+        _rename(graph, {n: _unique(n, taken) for n in _made(graph) if n not in kept})
         # The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
-        declared = {value.name: value for value in _values(before)}
+        declared = {value.name: value for value in _values(first)}
         for value in (*graph.input, *graph.output):
             value.CopyFrom(declared.get(value.name, value))
         names = [value.name for value in graph.value_info]
@@ -193,6 +198,20 @@ def _convert(model: Any, version: int, original: Any) -> Any:
         if model.ir_version <= _FIRST_IR:
             _name_constants(graph)
     return converted
+
+
+def _made(graph: Any) -> list[str]:
+    """List the values that a graph's nodes and initializers make."""
+    made = [name for node in graph.node for name in node.output]
+    return made + [tensor.name for tensor in graph.initializer]
+
+
+def _rename(graph: Any, names: dict[str, str]) -> None:
+    for node in graph.node:
+        for values in (node.input, node.output):
+            values[:] = [names.get(name, name) for name in values]
+    for tensor in graph.initializer:
+        tensor.name = names.get(tensor.name, tensor.name)
 
 
 def _name_constants(graph: Any) -> None:
@@ -212,16 +231,16 @@ def _values(graph: Any) -> list[Any]:
     return [*graph.input, *graph.output, *graph.value_info]
 
 
-def _scopes(model: Any) -> list[Any]:
-    """List each graph, with the types and constants that its nodes see; outer graphs first."""
+def _scopes(model: Any) -> Iterator[Any]:
+    """List each graph, with the types and constants that its nodes see; inner graphs first."""
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
         raise UnsupportedError(f"onnx.shape_inference refuses the model: {error}") from error
-    return list(_scopes_of(model.graph, inferred.graph, {}, {}))
+    return _scopes_of(model.graph, inferred.graph, {}, {})
 
 
-def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Any:
+def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[Any]:
     types = types | {value.name: value.type.tensor_type for value in _values(twin)}
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
@@ -229,10 +248,10 @@ def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Any:
             tensors[node.output[0]] = node.attribute[0].t  # at opset 6 it has no other form
     given = {value.name for value in graph.input}
     constants = {n: t for n, t in (constants | tensors).items() if n not in given}
-    yield graph, types, constants
     for node, other in zip(graph.node, twin.node, strict=True):
         for inner, inferred in zip(inner_graphs(node), inner_graphs(other), strict=True):
             yield from _scopes_of(inner, inferred, types, constants)
+    yield graph, types, constants
 
 
 def _annotate(model: Any) -> bool:
@@ -255,7 +274,7 @@ def _rewrite(model: Any, make_repeats: Any) -> bool:
     """Put a Tile in the place of each stand-in for which repeats can be made."""
     taken = _names(model)
     before = sum(len(_stand_ins(graph)) for graph in graphs_in(model.graph))
-    for graph, types, constants in reversed(_scopes(model)):  # an outer graph copies its nodes
+    for graph, types, constants in _scopes(model):
         how = make_repeats, types, constants, taken
         nodes: list[Any] = []
         for node in graph.node:
@@ -328,6 +347,14 @@ def _names(model: Any) -> set[str]:
     return names
 
 
+def _unique(prefix: str, taken: set[str], number: int = 0) -> str:
+    """Give a name that nothing in the model has, and take it."""
+    while (name := f"{prefix}_{number}") in taken:
+        number += 1
+    taken.add(name)
+    return name
+
+
 def _drop_unused(model: Any, names: set[str]) -> None:
     """Remove constants of these names that nothing uses any more."""
     graphs = list(graphs_in(model.graph))
@@ -337,12 +364,11 @@ def _drop_unused(model: Any, names: set[str]) -> None:
     for graph in graphs:
         nodes = [n for n in graph.node if n.op_type != "Constant" or n.output[0] not in unused]
         tensors = [tensor for tensor in graph.initializer if tensor.name not in unused]
-        if len(nodes) < len(graph.node) or len(tensors) < len(graph.initializer):
-            declared = [value for value in graph.value_info if value.name not in unused]
-            del graph.node[:], graph.initializer[:], graph.value_info[:]
-            graph.node.extend(nodes)
-            graph.initializer.extend(tensors)
-            graph.value_info.extend(declared)
+        declared = [value for value in graph.value_info if value.name not in unused]
+        del graph.node[:], graph.initializer[:], graph.value_info[:]
+        graph.node.extend(nodes)
+        graph.initializer.extend(tensors)
+        graph.value_info.extend(declared)
 
 
 class _Nodes:
@@ -354,10 +380,7 @@ class _Nodes:
 
     def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
         """Add a node and give the name of its result."""
-        number = len(self.nodes)
-        while (name := f"{self._prefix}_{op_type}_{number}") in self._taken:
-            number += 1
-        self._taken.add(name)
+        name = _unique(f"{self._prefix}_{op_type}", self._taken, len(self.nodes))
         self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         return name
 
