@@ -212,7 +212,7 @@ def most_repeated_last(
     They are in the cache all the same where the result is small. The innermost is first where it
     writes few bytes for each row, which takes longer.
     """
-    if nest.nbytes < _LARGE or len(steps) == 1 or _row(nest, steps) * steps[0][1] < _LONG:
+    if nest.nbytes < _LARGE or _row(nest, steps) * steps[0][1] < _LONG:
         return steps
     order = sorted(range(len(steps)), key=lambda i: steps[i][1])
     before: list[tuple[int, int]] = []
@@ -296,7 +296,7 @@ def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:
 
 def _is_paired(nest: Nest) -> bool:
     """Whether each word and its repeats follow those of the one before, in many rows of bytes."""
-    if nest.word > 1 or nest.sizes[-1] < 3 or nest.sizes[-2] < _PAIRED:  # noqa: PLR2004
+    if nest.sizes[-1] < 3 or nest.sizes[-2] < _PAIRED:  # noqa: PLR2004
         return False
     return nest.source[-2:] == (1, 0) and nest.target[-2:] == (nest.sizes[-1], 1)
 
@@ -341,5 +341,5 @@ def cut(nest: Nest, threads: int) -> tuple[int, ...]:
             if size >= _PAIRED:
                 size += size % 2
             block[axis] = size
-            more = ceil(more / n) if size == 1 else 1
+            more = ceil(more / n)
     return tuple(block)

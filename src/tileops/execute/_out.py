@@ -34,7 +34,7 @@ def check_layout(operator: str, x: Any, out: Any, plan: Plan) -> None:
             f"they must be equal, since values are moved and not converted; pass an out of "
             f"{x.dtype}"
         )
-    if getattr(out, "device", None) != getattr(x, "device", None):
+    if out.device != x.device:
         raise OutputError(
             f"{operator}: out is on device {out.device} and the input is on {x.device}; "
             f"they must be on one device"

@@ -27,7 +27,7 @@ def wide_dtype(name: str) -> str | None:
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it.
 
-    There is one of each class, with nothing of its own: torch.compile would guard against that.
+    There is one of each class, without attributes of its own: torch.compile would guard these.
     """
 
     __slots__ = ()

@@ -127,10 +127,10 @@ def _piece(target: Any, source: Any) -> int:
 def _is_slow(target: Any, source: Any) -> bool:
     """Whether libc copies rows slowly, or some of them, for their length and place."""
     row, axes = _row(source)
-    if row not in _BY_VECTORS and row not in _BY_MICROCODE:
-        return False
     if row in _BY_VECTORS:
         return _ahead(target, source, axes)[0] < _AGREEING
+    if row not in _BY_MICROCODE:
+        return False
     apart = address_of(target) - address_of(source)
     return gcd(ALIKE, apart, *target.strides[:axes], *source.strides[:axes]) != ALIKE
 

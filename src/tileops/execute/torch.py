@@ -14,7 +14,7 @@ from tileops._rules import Operator, known
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
 from tileops.execute._memory import HUGE, Memory, alignment_of, prefer_huge_pages
-from tileops.execute.array_api import Executor
+from tileops.execute.array_api import Executor, wide_dtype
 
 _AS_BYTES = frozenset(
     getattr(torch, name)
@@ -43,16 +43,6 @@ _WORDS = {
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 """Integers that the library does not add, by those whose sums have the same bits."""
-
-_WIDE = {
-    torch.complex32: torch.complex64,
-    **{
-        value: torch.float32
-        for name, value in vars(torch).items()
-        if name.startswith("float8") and isinstance(value, torch.dtype)
-    },
-}
-"""Dtypes that the library does not add, by those that it does."""
 
 _HALVES = (torch.float16, torch.bfloat16)
 """Dtypes that the library adds in float32, but for a single sum."""
@@ -207,11 +197,9 @@ class Torch(Executor):
         kept = _SIGNED.get(g.dtype)
         if kept is not None:
             return self.sum(operator, g.view(kept), plan, shape).view(g.dtype)
-        wide = _WIDE.get(g.dtype)
-        if g.dtype in _HALVES and all(known(n) and n == 1 for n in shape):
-            wide = torch.float32
-        if wide is not None:
-            return self.sum(operator, g.to(wide), plan, shape).to(g.dtype)
+        wide = wide_dtype(self.dtype(g))
+        if wide and (g.dtype not in _HALVES or all(known(n) and n == 1 for n in shape)):
+            return self.sum(operator, g.to(getattr(torch, wide)), plan, shape).to(g.dtype)
         try:
             spread = g.reshape(plan.spread)
         except RuntimeError as error:
