@@ -20,8 +20,7 @@ def run(
     max_bytes: int | None = None,
 ) -> Any:
     """Apply an operator, or refuse before anything is allocated or written."""
-    # Not by type(x): a compiled program would compare that by Python code in each call.
-    executor = executors.get(x.__class__) or executor_of(operator.name, x)
+    executor = executors.get(type(x)) or executor_of(operator.name, x)
     if max_bytes is not None or (copy is not True and copy is not None):
         check_options(operator.name, copy, out, max_bytes)
     if operator.dtypes is not None:  # else a dtype's name, which takes a while, is not needed
