@@ -59,6 +59,16 @@ def test_typed_keys_are_repeated(jax):
     assert (data == jax.random.key_data(key)).all()
 
 
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn"])
+def test_a_call_transfers_nothing_that_a_guard_would_see(jax, name):
+    x = jax.numpy.arange(6, dtype=name)
+    with jax.transfer_guard("disallow"):
+        results = tileops.tile(x, 3), tileops.expand(x, (2, 1)), tileops.tile(x, 1)
+    for result, shape in zip(results, ((18,), (2, 6), (6,)), strict=True):
+        assert result.shape == shape
+        assert (np.asarray(result).reshape(-1, 6) == np.asarray(x)).all()
+
+
 def test_export_with_symbolic_sizes(jax):
     export = jax.export
     (n,) = export.symbolic_shape("n")

@@ -50,7 +50,8 @@ class Jax(Executor):
             return _repeat(x, plan, is_sharded)
         zero = _zero_bits(x.dtype)
         if zero is not None:
-            return _compiled_bits(plan, is_sharded)(x, zero)
+            with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
+                return _compiled_bits(plan, is_sharded)(x, zero)
         return _compiled(plan, is_sharded)(x)
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
