@@ -97,7 +97,8 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
         )
     elif not isinstance(count, bool):
         try:
-            return index(count)
+            # torch.compile does not find the index of an enum's member.
+            return int(count) if isinstance(count, int) else index(count)
         except Exception as error:
             raise _not_an_integer(argument, where, describe(count)) from error
     raise _not_an_integer(argument, where, describe(count))
