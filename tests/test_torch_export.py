@@ -60,6 +60,18 @@ def test_an_exported_model_has_standard_operators_and_serves_other_sizes():
             assert result.tobytes() == value.contiguous().numpy().tobytes()
 
 
+def test_a_tile_is_exported_as_one_node():
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return tileops.tile(x, (1, 2))
+
+    for dynamic in (None, ({0: torch.export.Dim.DYNAMIC},)):
+        proto = export(torch, Model(), torch.randn(2, 3), dynamic=dynamic)
+        assert [node.op_type for node in proto.graph.node] == ["Tile"]
+
+
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_named_size_is_exported_without_a_bound(strict):
     """A limit of the result's size is none of what a program is exported for."""

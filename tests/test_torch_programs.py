@@ -1,5 +1,6 @@
 """Inside PyTorch programs: compiled, differentiated, exported."""
 
+import enum
 import re
 import subprocess
 import sys
@@ -421,7 +422,7 @@ def test_subclasses_see_what_is_done_to_them(torch):
         plain = torch.randn(shape)
         x = plain.as_subclass(Meters)
         for call, expected, operation in (
-            (lambda x: tileops.tile(x, (2, 3)), plain.repeat(2, 3), "repeat"),
+            (lambda x: tileops.tile(x, (2, 3)), plain.repeat(2, 3), "tile"),
             (
                 lambda x: tileops.expand(x[:, None], (1, 2, 1)),
                 plain[:, None].expand(-1, 2, -1),
@@ -430,7 +431,7 @@ def test_subclasses_see_what_is_done_to_them(torch):
             (
                 lambda x: tileops.expand(x[None], (2, 1, 1), copy=True),
                 plain.repeat(2, 1, 1),
-                "repeat",
+                "tile",
             ),
         ):
             Meters.seen.clear()
@@ -441,6 +442,52 @@ def test_subclasses_see_what_is_done_to_them(torch):
         out = torch.empty(2 * shape[0], 3 * shape[1]).as_subclass(Meters)
         assert tileops.tile(x, (2, 3), out=out) is out
         assert torch.equal(out.as_subclass(torch.Tensor), plain.repeat(2, 3))
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_subclasses_are_compiled_into_one_graph(torch, is_seen):
+    class Meters(torch.Tensor):
+        if is_seen:
+
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.randn(2, 3).as_subclass(Meters)
+    for call in (
+        lambda x: tileops.tile(x, (2, 3)),
+        lambda x: tileops.expand(x, (4, 1, 1)),
+        lambda x: tileops.onnx.tile(x, (2, 1)),
+    ):
+        result = torch.compile(call, backend="eager", fullgraph=True)(x)
+        assert type(result) is Meters
+        assert torch.equal(result, call(x))
+
+
+def test_members_of_an_enum_are_counts_of_compiled_programs(torch):
+    class Count(enum.IntEnum):
+        HEADS = 2
+
+    x = torch.randn(2, 3)
+    for counts, repeats in ((Count.HEADS, (1, 2)), ((Count.HEADS, 1), (2, 1))):
+        compiled = torch.compile(tileops.tile, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(x, counts), x.repeat(repeats))
+
+
+def test_a_mode_that_traces_sees_one_operation_for_every_size(torch):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    for call in (
+        lambda x: tileops.tile(x, (2, 3)),
+        lambda x: tileops.tile(x, (1, 1)),
+        lambda x: tileops.tile(x, (2, 1, 1)),
+        lambda x: tileops.expand(x, (2, 1, 1), copy=True),
+    ):
+        traced = make_fx(call)(torch.ones(3, 4))
+        used = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+        assert used == [torch.ops.aten.repeat.default]
+        x = torch.randn(5, 2)
+        assert torch.equal(traced(x), call(x))
 
 
 @pytest.mark.parametrize(

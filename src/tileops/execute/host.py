@@ -99,7 +99,7 @@ def new(x: Any, plan: Plan) -> Any:
     return result
 
 
-def write(x: Any, plan: Plan, out: Any) -> None:
+def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
     """Write the repetition of a NumPy array into another, in the fastest way that there is."""
     dtype = x.dtype
     has_bytes = dtype.itemsize and not dtype.hasobject
@@ -111,10 +111,10 @@ def write(x: Any, plan: Plan, out: Any) -> None:
             x = x.copy()
         if x.flags.c_contiguous and out.flags.c_contiguous:
             if plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS:
-                _write_contiguous(x, plan, out)
+                _write_contiguous(x, plan, out, most_threads)
                 return
         elif plan.nbytes >= LEAST:
-            repeat(plan, memory_of(x), memory_of(out))
+            repeat(plan, memory_of(x), memory_of(out), most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
 
@@ -156,7 +156,7 @@ def _bytes(x: Any) -> Any:
     return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1, words), writable=True)
 
 
-def _write_contiguous(x: Any, plan: Plan, out: Any) -> None:
+def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) -> None:
     """Write between arrays in the order of their elements.
 
     `ndarray.repeat` has no `out=`: its result would have to be copied. So it repeats the inner axes
@@ -173,7 +173,7 @@ def _write_contiguous(x: Any, plan: Plan, out: Any) -> None:
         return
     sizes, source, target, *_ = job.nest
     written = np.ndarray(sizes, job.written, out, 0, target)
-    _share(job, written, np.ndarray(sizes, job.read, x, 0, source), None)
+    _share(job, written, np.ndarray(sizes, job.read, x, 0, source), most_threads)
 
 
 def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None = None) -> None:

@@ -13,7 +13,7 @@ from tileops._plan_host import NUMBERS
 from tileops._rules import Operator, known
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
-from tileops.execute._memory import HUGE, Memory, alignment_of, prefer_huge_pages
+from tileops.execute._memory import HUGE, Memory, alignment_of, as_array, prefer_huge_pages
 from tileops.execute.array_api import Executor, wide_dtype
 
 _AS_BYTES = frozenset(
@@ -58,6 +58,9 @@ _PAGES = HUGE
 
 _SHORT = 32
 """Rows of several elements, and of fewer bytes, are slower by the library than by a plan."""
+_SHORT_OF_SMALL = 17
+"""Rows of fewer bytes than this are, in results that are not `_LARGE`."""
+_LARGE = 256 * 1024
 
 _MANY = 3
 """Repeated axes, or more, over which the library's loops are slow."""
@@ -167,7 +170,8 @@ class Torch(Executor):
         if x.element_size() == 1 and x.dtype in _AS_BYTES and not x.requires_grad:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not _is_plain(x):
-            return x.repeat(plan.repeats)
+            # In ONNX, a repeat becomes an Expand and a Tile; a tile a Reshape where axes are new.
+            return (x.tile if x.ndim == len(plan.repeats) else x.repeat)(plan.repeats)
         if plan.nbytes < host.LEAST:
             return _repeat(x, plan)
         is_moved = _pays(x, plan)
@@ -285,7 +289,11 @@ def _is_plain(x: Any) -> bool:
 
     A trace would keep the sizes that a copy in several steps names.
     """
-    return type(x) in PLAIN and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
+    return (
+        type(x) in PLAIN
+        and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
+        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001 (there is no public name)
+    )
 
 
 def _pays(x: Any, plan: Plan) -> bool:
@@ -304,10 +312,9 @@ def _is_private(x: Any) -> bool:
     """
     return (
         _is_plain(x)
-        and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these five)
+        and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these four)
         and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
-        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001
         and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001
         and _address(x) != 0
     )
@@ -320,7 +327,8 @@ def _is_short(x: Any, plan: Plan) -> bool:
     """
     if x.itemsize != plan.row or not plan.repeated:
         has_many = len(plan.repeated) >= _MANY and plan.nbytes >= _PAGES
-        return x.itemsize < plan.row < (_SHORT_OF_MANY if has_many else _SHORT)  # type: ignore[no-any-return]
+        short = _SHORT if plan.nbytes >= _LARGE else _SHORT_OF_SMALL
+        return x.itemsize < plan.row < (_SHORT_OF_MANY if has_many else short)  # type: ignore[no-any-return]
     row = plan.row * plan.spread[plan.repeated[-1]]
     if row in NUMBERS:
         return plan.nbytes >= _SINGLE and x.is_contiguous()
@@ -341,7 +349,8 @@ def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
     source, target = _memory(x), _memory(out)
     if _KINDS[x.device.type] is host:
-        host.repeat(plan, source, target, torch.get_num_threads())
+        words = as_array(source), plan, as_array(target, writable=True)
+        host.write(*words, torch.get_num_threads())
         return True
     offsets = (array.storage_offset() * array.itemsize for array in (x, out))
     alignment = alignment_of(source.address, target.address, *offsets)
