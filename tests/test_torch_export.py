@@ -60,16 +60,24 @@ def test_an_exported_model_has_standard_operators_and_serves_other_sizes():
             assert result.tobytes() == value.contiguous().numpy().tobytes()
 
 
-def test_a_tile_is_exported_as_one_node():
+@pytest.mark.parametrize(
+    "kind, call",
+    [
+        ("Tile", lambda x: tileops.tile(x, (1, 2, 1))),
+        ("Expand", lambda x: tileops.expand(x, (4, 1, 1, 1))),
+        ("Expand", lambda x: tileops.expand(x, (x.shape[0], 5, 4))),
+    ],
+)
+def test_a_call_is_exported_as_one_node(kind, call):
     import torch
 
     class Model(torch.nn.Module):
         def forward(self, x):
-            return tileops.tile(x, (1, 2))
+            return call(x)
 
     for dynamic in (None, ({0: torch.export.Dim.DYNAMIC},)):
-        proto = export(torch, Model(), torch.randn(2, 3), dynamic=dynamic)
-        assert [node.op_type for node in proto.graph.node] == ["Tile"]
+        proto = export(torch, Model(), torch.randn(2, 1, 4), dynamic=dynamic)
+        assert [node.op_type for node in proto.graph.node] == [kind]
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -162,6 +162,17 @@ def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
     torch._dynamo.reset()
 
 
+@pytest.mark.parametrize("name", ["size", "size, expanded"])
+def test_a_size_from_data_may_be_known_to_be_0_or_1(torch, name):
+    """As after a mask of one element, of which the compiler knows no more."""
+    program = FROM_DATA[name]
+    for value in (1.0, -1.0):
+        torch._dynamo.reset()
+        x = torch.full((1, 1), value)
+        result = torch.compile(program, fullgraph=True, backend="eager")(x, None)
+        assert torch.equal(result, program(x, None))
+
+
 def test_calls_of_numbers_are_planned_by_the_compiler(torch, counter, monkeypatch):
     """A compiled program has no trace of the plan: neither steps nor guards."""
     from tileops.execute import torch_compile

@@ -160,6 +160,8 @@ class Torch(Executor):
         """Expand without a copy; a write to the input shows in the result."""
         shape = plan.shape
         if shape and not plan.merges:
+            if plan.nbytes == 0:
+                shape = _sizes_to_trace(x.ndim, plan)
             return x.expand(*shape)  # sizes one by one are read faster than a tuple
         if not plan.is_view:
             return None
@@ -272,6 +274,13 @@ class Torch(Executor):
     def devices(self) -> list[str]:
         """Name the CPU and each GPU."""
         return ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+
+
+def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
+    """Give -1 for sizes that stay: an exported program would compute those that are symbols."""
+    added = len(plan.shape) - rank
+    axes = enumerate(zip(plan.shape, plan.repeats, strict=True))
+    return tuple(-1 if i >= added and known(r) and r == 1 else n for i, (n, r) in axes)
 
 
 def _repeat(x: Any, plan: Plan) -> Any:

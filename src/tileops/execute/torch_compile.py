@@ -35,7 +35,11 @@ def plan_numbers(
 @torch.compiler.substitute_in_graph(known, skip_signature_check=True)  # type: ignore[untyped-decorator]
 def _known(count: int) -> bool:
     """Whether the compiler can compare a count with 0 and 1, and guards nothing for that."""
-    return bool(statically_known_true(count > 1) or statically_known_true(count <= 1))
+    return bool(
+        statically_known_true(count > 1)
+        or statically_known_true(count == 1)
+        or statically_known_true(count < 1)
+    )
 
 
 @torch.compiler.substitute_in_graph(is_less, skip_signature_check=True)  # type: ignore[untyped-decorator]
