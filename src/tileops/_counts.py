@@ -68,7 +68,7 @@ def check_length(argument: Argument, value: Sequence[Any]) -> None:
 
 def is_array(value: Any) -> bool:
     """Whether a value looks like an array, of whichever library."""
-    if type(value) is int:  # a symbolic one too, to torch.compile, which can ask it nothing else
+    if isinstance(value, int):  # a symbol, too, to torch.compile, which can ask it nothing else
         return False
     try:
         return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)

@@ -160,7 +160,7 @@ class Torch(Executor):
         """Expand without a copy; a write to the input shows in the result."""
         shape = plan.shape
         if shape and not plan.merges:
-            if plan.nbytes == 0:
+            if not plan.strides:  # a size is a symbol, or 0
                 shape = _sizes_to_trace(x.ndim, plan)
             return x.expand(*shape)  # sizes one by one are read faster than a tuple
         if not plan.is_view:
