@@ -1,5 +1,6 @@
 """What only the strict library shows: that the agnostic route uses the standard and no more."""
 
+import numpy as np
 import pytest
 
 import tileops
@@ -32,9 +33,54 @@ def test_an_unknown_size_is_refused():
         tileops.tile(Lazy(), 2)
 
 
+class Text:
+    """An array of a library that knows more dtypes than the standard."""
+
+    def __init__(self, values):
+        self.values, self.dtype, self.device, self.shape = values, "text", "cpu", (len(values),)
+
+    def __array_namespace__(self, api_version=None):
+        return Text
+
+    @staticmethod
+    def isdtype(dtype, kind):
+        return (dtype, kind) is None
+
+    @staticmethod
+    def finfo(dtype):
+        raise ValueError(dtype)
+
+    @staticmethod
+    def reshape(x, shape, copy=None):
+        values = np.array(x.values).reshape(shape)
+        return Text(values.copy() if copy else values)
+
+    @staticmethod
+    def broadcast_to(x, shape):
+        return Text(np.broadcast_to(x.values, shape))
+
+
+def test_a_dtype_that_the_standard_lacks():
+    assert tileops.tile(Text(["a", "b"]), 2).values.tolist() == ["a", "b", "a", "b"]
+    with pytest.raises(tileops.OutputTooLargeError, match="takes 64 bytes"):
+        tileops.tile(Text(["a", "b"]), 2, max_bytes=63)
+
+
+def test_an_array_whose_module_is_not_there():
+    gone = type("Gone", (Text,), {"__module__": "not_imported.here"})
+    assert tileops.tile(gone(["a"]), 2).values.tolist() == ["a", "a"]
+    gone = type("Gone", (Text,), {"__module__": None})
+    assert tileops.tile(gone(["a"]), 2).values.tolist() == ["a", "a"]
+
+
+def test_values_that_numpy_does_not_know_are_refused():
+    executor = tileops.execute.find(Text([1]))
+    with pytest.raises(TypeError, match="NumPy does not know Text as an array"):
+        executor.to_numpy(Text([1]))
+
+
 def test_sizes_that_are_numpy_integers():
     import array_api_strict as xp
-    import numpy as np
 
     class Wide:
         """An array that gives its shape in NumPy's integers."""

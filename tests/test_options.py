@@ -36,7 +36,8 @@ def test_tile_copies_by_default(xp, x):
 
 
 def test_expand_is_a_view_by_default_where_the_library_has_views(xp, x):
-    assert xp.shares(tileops.expand(x, (1, 5)), x) is xp.has_views
+    shares = xp.has_views or xp.library == "array_api_strict"  # whose broadcast_to gives one
+    assert xp.shares(tileops.expand(x, (1, 5)), x) is shares
 
 
 @BOTH
@@ -44,7 +45,7 @@ def test_copy_false_is_a_view_or_an_error(xp, x, operator):
     if xp.has_views:
         assert xp.shares(operator(x, (3, 1, 4), copy=False), x)
     else:
-        with pytest.raises(tileops.OutputError, match=r"copy=False.*has no views"):
+        with pytest.raises(tileops.OutputError, match=r"copy=False.*promises no view"):
             operator(x, (3, 1, 4), copy=False)
     assert xp.shares(operator(x, (1, 1), copy=False), x)
 

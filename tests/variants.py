@@ -143,6 +143,7 @@ class Variant:
     layout = "plain"
     device = None
     has_views = True
+    """Whether the library is known to have views, which cost no memory."""
 
     def __repr__(self):
         return "-".join(filter(None, (self.library, self.layout, self.device)))
@@ -244,6 +245,7 @@ class NumPy(Variant):
 
 class Strict(Variant):
     library = "array_api_strict"
+    has_views = False  # the standard promises none
 
     def plain(self, bits, dtype):
         return self.module.asarray(bits.view(dtype))

@@ -42,8 +42,8 @@ def tile(
     copy : bool or None, default True
         True: the result has memory of its own. False: it is a view of `x`. None: a view
         where one exists, else a copy. A view exists where each repeated axis has size 1, or
-        where the result is empty, in a library that has views. One of NumPy is read-only; a
-        write to one of PyTorch changes `x`.
+        where the result is empty, in NumPy, PyTorch, CuPy and Dask; elsewhere only `x` itself
+        is known to be one. One of NumPy is read-only; a write to one of PyTorch changes `x`.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares
@@ -131,9 +131,9 @@ def expand(
     shape : int, sequence of int, or array of int, rank 0 or 1
         The sizes to broadcast with.
     copy : bool or None, default None
-        None: a view where the library has views, else a copy. True: the result
-        has memory of its own. False: it is a view of `x`. One of NumPy is read-only; a
-        write to one of PyTorch changes `x`.
+        None: a view in NumPy, PyTorch, CuPy and Dask; elsewhere a copy, or what the
+        library's `broadcast_to` gives. True: the result has memory of its own. False: it is
+        a view of `x`. One of NumPy is read-only; a write to one of PyTorch changes `x`.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares
@@ -160,7 +160,7 @@ def expand(
         another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
         is of another type.
     OutputError
-        If ``copy=False`` and the library has no views, or `out` is given. If `out`
+        If ``copy=False`` and the library promises no view, or `out` is given. If `out`
         overlaps `x`, has elements that share memory, is read-only, or is on another
         device; in PyTorch also if a gradient would have to be recorded, or if a tensor
         has no memory of its own.

@@ -35,7 +35,7 @@ def run(
     if max_bytes is not None:
         check_limit(operator.argument, plan.shape, executor.itemsize(x), max_bytes)
     if out is None:
-        return executor.copy(x, plan)
+        return executor.copy(x, plan) if copy else executor.either(x, plan)
     executor.write(operator.name, x, plan, out)
     return out
 
@@ -73,7 +73,7 @@ def _no_view(operator: str, library: str, plan: Plan) -> str:
     refusal = f"{operator}: copy=False, and no view gives this result"
     remedy = "use copy=None or copy=True"
     if plan.is_view:
-        return f"{refusal}: {library} has no views of such an array; {remedy}"
+        return f"{refusal}: {library} promises no view of such an array; {remedy}"
     axis = next(
         i
         for i, (n, r) in enumerate(zip(plan.source, plan.repeats, strict=True))

@@ -50,12 +50,16 @@ def library(name: str) -> Executor:
 
     A library without a module here is taken for one of the Array API standard.
     """
-    if name not in LIBRARIES:
-        own = {"__slots__": (), "library": name, "namespace": import_module(name)}
-        executor: Executor = type("Standard", (Executor,), own)()
-    else:
-        executor = import_module(f"tileops.execute.{name}").executor
-    return executor
+    if name in LIBRARIES:
+        return import_module(f"tileops.execute.{name}").executor  # type: ignore[no-any-return]
+    import_module(name)
+    return _standard(name)
+
+
+@cache
+def _standard(name: str) -> Executor:
+    own = {"__slots__": (), "library": name}
+    return type("Standard", (Executor,), own)()  # type: ignore[no-any-return]
 
 
 def executor_of(operator: str, x: Any) -> Executor:
@@ -63,8 +67,9 @@ def executor_of(operator: str, x: Any) -> Executor:
     executor = find(x)
     if executor is None:
         raise DTypeError(
-            f"{operator}: the input is {type(x).__name__}, no array; pass an array of NumPy, "
-            f"PyTorch, JAX, CuPy, Dask or any Array API library, for example numpy.asarray(x)"
+            f"{operator}: the input is {type(x).__module__}.{type(x).__qualname__}, no array; pass "
+            f"an array of NumPy, PyTorch, JAX, CuPy, Dask or any Array API library, for example "
+            f"numpy.asarray(x)"
         )
     return executor
 
@@ -82,8 +87,9 @@ def find(x: Any) -> Executor | None:
             return torch.executor
     name = next((name for name, test in _TESTS.items() if test(x)), None)
     if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
-        name = type(x).__module__.partition(".")[0]
-    if name is not None:
+        # Not imported: its class may have come here without its module.
+        executor = executors[type(x)] = _standard(str(type(x).__module__).partition(".")[0])
+    elif name is not None:
         executor = executors[type(x)] = library(name)
     return executor
 

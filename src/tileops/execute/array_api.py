@@ -4,6 +4,7 @@ The other modules of this package override what their library does better, or
 what the standard lacks.
 """
 
+from importlib import import_module
 from operator import index
 from typing import Any
 
@@ -13,6 +14,9 @@ import numpy as np
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._rules import Operator
 from tileops.errors import DTypeError, ShapeError
+
+_UNKNOWN = 16
+"""The bytes that an element counts for whose dtype tells none, such as text."""
 
 _NARROW = ("float16", "bfloat16", "float8_", "float6_", "float4_")
 
@@ -34,9 +38,6 @@ class Executor:
 
     library = ""
     """The library's name."""
-
-    namespace: Any = None
-    """Where arrays are made, of a library without a module here."""
 
     how_to_be_static = "pass int or a sequence of int"
     """What to pass as counts instead of an array whose values are not known now."""
@@ -60,16 +61,20 @@ class Executor:
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element; a dtype of the standard tells them by finfo and iinfo."""
-        itemsize = getattr(x.dtype, "itemsize", None)
-        if itemsize is not None:
-            return int(itemsize)
+        for described in (x.dtype, x):
+            itemsize = getattr(described, "itemsize", None)
+            if itemsize is not None:
+                return int(itemsize)
         xp = array_api_compat.array_namespace(x)
-        if xp.isdtype(x.dtype, "bool"):
-            return 1
-        if xp.isdtype(x.dtype, "integral"):
-            return int(xp.iinfo(x.dtype).bits) // 8
-        parts = 2 if xp.isdtype(x.dtype, "complex floating") else 1
-        return parts * int(xp.finfo(x.dtype).bits) // 8
+        try:
+            if xp.isdtype(x.dtype, "bool"):
+                return 1
+            if xp.isdtype(x.dtype, "integral"):
+                return int(xp.iinfo(x.dtype).bits) // 8
+            parts = 2 if xp.isdtype(x.dtype, "complex floating") else 1
+            return parts * int(xp.finfo(x.dtype).bits) // 8
+        except Exception:  # noqa: BLE001 (a dtype that is not in the standard)
+            return _UNKNOWN
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
         """Plan the call for an array, or refuse what the rules or the library do not allow."""
@@ -105,15 +110,24 @@ class Executor:
             )
 
     def view(self, x: Any, plan: Plan) -> Any:
-        """Give the result without a copy, or None where that cannot be."""
+        """Give the result without a copy, or None where that cannot be, or is not certain.
+
+        The standard promises no view: a `broadcast_to` may copy, as that of sparse arrays does.
+        """
+        return x if plan.is_identity else None
+
+    def either(self, x: Any, plan: Plan) -> Any:
+        """Give the result as a view or as a copy, as the library does."""
         if not plan.is_view:
-            return None
+            return self.copy(x, plan)
         xp = array_api_compat.array_namespace(x)
         return xp.reshape(self._spread(xp, x, plan), plan.shape)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Give the result in memory of its own."""
         xp = array_api_compat.array_namespace(x)
+        if not plan.repeated:  # not every library's reshape does as it is told
+            return xp.reshape(xp.asarray(x, copy=True), plan.shape)
         # Through one flat axis: a copy without it keeps the order of the strides.
         return xp.reshape(xp.reshape(self._spread(xp, x, plan), (-1,), copy=True), plan.shape)
 
@@ -166,11 +180,15 @@ class Executor:
         """Copy a NumPy array into the library, onto a device by name."""
         if device not in {None, "cpu"}:
             raise ValueError(f"{self.library} is used on the CPU only here")
-        return self.namespace.asarray(array, copy=True)
+        return import_module(self.library).asarray(array, copy=True)
 
     def to_numpy(self, x: Any) -> Any:
         """Give an array's values as a NumPy array."""
-        return np.asarray(x)
+        values = np.asarray(x)
+        # NumPy takes what it does not know for one object.
+        if values.shape != tuple(x.shape) or (values.dtype == object and x.dtype != object):
+            raise TypeError(f"NumPy does not know {type(x).__name__} as an array")
+        return values
 
     def devices(self) -> list[str]:
         """Name the devices found here, as `from_numpy` takes them."""

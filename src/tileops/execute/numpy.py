@@ -13,8 +13,8 @@ from tileops.execute import _out, host
 from tileops.execute._memory import memory_of
 from tileops.execute.array_api import Executor, wide_dtype
 
-_PLAIN = (np.ndarray, np.memmap, np.ma.MaskedArray)
-"""Classes whose results are made here; other subclasses make theirs by NumPy's protocol."""
+_PLAIN = (np.ndarray, np.memmap)
+"""Classes that add nothing to a result: what is made of a file is not in it."""
 
 _NARROW_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (1, 2, 4))
 """The names of those of ml_dtypes."""
@@ -68,15 +68,6 @@ class NumPy(Executor):
                 f"{operator}: the input is a numpy.matrix, which has two axes, and the result "
                 f"has {len(plan.shape)}; pass an array that is none, such as numpy.asarray(x)"
             )
-        if type(x) not in _PLAIN and not isinstance(x, np.generic):
-            try:
-                x.__array_wrap__(np.empty(0, x.dtype), None, False)
-            except TypeError as error:
-                raise DTypeError(
-                    f"{operator}: the input is {type(x).__name__}, whose __array_wrap__ does not "
-                    f"take NumPy 2's arguments (array, context, return_scalar), so that the result "
-                    f"cannot become one; pass numpy.asarray(x)"
-                ) from error
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Broadcast without a copy; the result is read-only."""
@@ -87,13 +78,19 @@ class NumPy(Executor):
             return result
         if isinstance(x, np.ma.MaskedArray) and x.dtype.names:
             return None  # NumPy makes a whole new mask for a view of masked records
+        if _is_own(x):
+            return None if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
         return _carry(x, _broadcast, plan) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Write into new memory."""
         if type(x) is np.ndarray:
             return host.new(x, plan)
-        return _carry(x, host.new, plan)
+        return np.tile(x, plan.repeats) if _is_own(x) else _carry(x, host.new, plan)
+
+    def either(self, x: Any, plan: Plan) -> Any:
+        """Copy: a view was given where there is one."""
+        return self.copy(x, plan)
 
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
@@ -108,7 +105,10 @@ class NumPy(Executor):
 
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; of any byte order, of subclasses and masked arrays, too."""
-        total = np.asarray(g) if isinstance(g, np.matrix) else g
+        if isinstance(g, np.ma.MaskedArray) and issubclass(g.baseclass, np.matrix):
+            g = np.ma.array(np.asarray(g), mask=np.ma.getmask(g))
+        is_plain = type(g) in _PLAIN or isinstance(g, (np.generic, np.matrix))
+        total = _as_array(g) if is_plain else g
         if plan.repeated:
             dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype)
             dtype = dtype if dtype.isnative else dtype.newbyteorder("=")
@@ -141,7 +141,7 @@ def _plain(operator: str, name: str, array: Any) -> Any:
     """Give an array as a plain one, or refuse what is none or whose class adds values."""
     if isinstance(array, np.generic) and name == "out":
         raise DTypeError(f"{operator}: out is a scalar; pass an array")
-    if type(array) not in (np.ndarray, np.memmap) and not isinstance(array, np.generic):
+    if type(array) not in _PLAIN and not isinstance(array, np.generic):
         raise DTypeError(
             f"{operator}: out= works between plain NumPy arrays, and the {name} is "
             f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or omit out="
@@ -155,6 +155,12 @@ def _as_array(x: Any) -> Any:
     return np.ndarray((), x.dtype) if is_empty else np.asarray(x)
 
 
+def _is_own(x: Any) -> bool:
+    """Whether an array's class carries out NumPy's functions itself: it may add to elements."""
+    own = getattr(type(x), "__array_function__", None)  # a scalar has none
+    return own not in (None, np.ndarray.__array_function__)
+
+
 def _broadcast(values: Any, plan: Plan) -> Any:
     if not plan.merges:
         return np.broadcast_to(values, plan.shape)
@@ -163,9 +169,7 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     """Make the result of an array's values, and give it what the array's class adds."""
-    if type(x) is np.ndarray:
-        return make(x, plan)
-    if isinstance(x, np.generic):
+    if type(x) in _PLAIN or isinstance(x, np.generic):
         return make(_as_array(x), plan)
     if type(x) is np.ma.MaskedArray:
         result: Any = make(np.asarray(x), plan).view(np.ma.MaskedArray)
@@ -174,8 +178,8 @@ def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
         if mask is not np.ma.nomask:
             result._mask = make(mask, plan)  # noqa: SLF001 (the property would copy the mask)
         return result
-    # NumPy's own protocol for subclasses: units, records and other metadata of the whole.
-    return x.__array_wrap__(make(np.asarray(x), plan), None, False)
+    # As `np.broadcast_to` does with subclasses: by `__array_finalize__`.
+    return np.ndarray.__array_wrap__(x, make(np.asarray(x), plan), None, False)
 
 
 executor = NumPy()
