@@ -12,13 +12,14 @@ from tileops._rules import (
     shape_argument,
     show,
 )
+from tileops._run import Array
 from tileops.errors import DTypeError, ShapeError
 from tileops.execute import executor_of
 
 _NUMBERS = ("int", "uint", "float", "bfloat", "complex")
 
 
-def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
+def tile_adjoint(g: Array, shape: Any, repeats: Any) -> Array:
     """Sum the repeats of a tile: the transpose of `tile`, and its gradient.
 
     For every `x` of `shape`, ``sum(tile(x, repeats) * g)`` is
@@ -67,7 +68,7 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     return _sum(TILE_ADJOINT, g, shape, repeats)
 
 
-def expand_adjoint(g: Any, shape: Any) -> Any:
+def expand_adjoint(g: Array, shape: Any) -> Array:
     """Sum an array down to a shape: the transpose of `expand`, and its gradient.
 
     For every `x` of `shape`, ``sum(expand(x, g.shape) * g)`` is

@@ -154,9 +154,9 @@ def _broadcast(axis: int, n: Any, m: Any, wanted: Any) -> Dim:
         raise no_broadcast(EXPAND_13.argument, axis, n, m, wanted)
     for size in (n, m):
         if known(size) and size != 1:
-            return size  # type: ignore[no-any-return]
+            return size
     if n == 1:
-        return m  # type: ignore[no-any-return]
+        return m
     return n if m in {1, n} else None
 
 
