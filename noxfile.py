@@ -134,19 +134,23 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def gpu(session: nox.Session) -> None:
-    """Test and measure on a CUDA device; arguments after ``--`` go to the benchmark.
+    """Measure and test on a CUDA device; arguments after ``--`` go to the benchmark.
 
     With ``--device cpu`` among them only the benchmark runs, small: to see that it works.
     """
+    benchmark = ("python", "-m", "benchmarks.gpu", *session.posargs)
     if "--device cpu" in " ".join(session.posargs).replace("=", " "):
         install(session, ".[torch,jax]", group="test")
+        session.run(*benchmark)
     elif cuda_devices():
-        install(session, ".[torch,jax,cuda12,cli,onnx]", "jax[cuda12]", group="test")
+        # The pinned torch brings CUDA 13 along, and one process has one CUDA.
+        libraries = (".[torch,jax,cuda13,cli,onnx]", "jax[cuda13]", "onnxruntime", "onnxscript")
+        install(session, *libraries, group="test")
+        session.run(*benchmark)
         for library in ("torch", "cupy"):
             session.run("pytest", "--library", library)
     else:
         session.skip("no CUDA device here (nvidia-smi lists none); try -- --device cpu")
-    session.run("python", "-m", "benchmarks.gpu", *session.posargs)
 
 
 @nox.session

@@ -69,7 +69,8 @@ def written():
     """Read each library's answers from the docs."""
     columns = {library: {} for library in variants.ALL}
     if DOCS.exists():
-        for operator, text, source, *cells in re.findall(ROW, DOCS.read_text(), re.MULTILINE):
+        _, *rows = re.findall(ROW, DOCS.read_text(), re.MULTILINE)
+        for operator, text, source, *cells in rows:
             for library, cell in zip(columns, cells, strict=True):
                 columns[library][f"{operator}: {text} ({source})"] = cell
     return columns

@@ -33,7 +33,7 @@ def at_scale(workload: Workload, scale: float) -> Workload:
         if lengths[axis] < 2:
             break
         grow(sizes, axis, max(0.5, wanted / now))
-    return dataclasses.replace(full, shape=tuple(sizes[0]), counts=tuple(sizes[1]))
+    return dataclasses.replace(full, shape=tuple(sizes[0]), repeats=tuple(sizes[1]))
 
 
 def grow(sizes: list[list[int]], axis: int, factor: float) -> None:

@@ -122,7 +122,7 @@ def check_graph(checks: Checks) -> None:
                 tileops.tile(x, repeats)
             library.synchronize()
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 result = tileops.tile(x, repeats)
             x.copy_(library.from_bits(bits, "uint8"))
             graph.replay()

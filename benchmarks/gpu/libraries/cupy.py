@@ -22,7 +22,7 @@ class CuPy(Library):
             raise UnavailableError("CuPy runs on no CPU")
         import cupy
 
-        cupy.cuda.runtime.getDeviceCount()  # raises where there is no driver
+        (cupy.arange(3) + 1).get()  # raises where there is no driver, or nothing to compile with
         self.xp = cupy
         self._spin = functools.cache(self._compile_spin)
 

@@ -50,6 +50,11 @@ class CuPy(Executor):
         with x.device:
             _write(x, plan, out)
 
+    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+        """Sum on the array's device."""
+        with g.device:
+            return super().sum(operator, g, plan, shape)
+
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""
         return array.dtype.kind in "iu"

@@ -1,0 +1,43 @@
+"""The benchmark of GPUs, which runs without one to show that it works."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.library("numpy")
+def test_every_workload_fills_a_gpu_at_full_scale():
+    from benchmarks.gpu.workloads import LEAST_RESULT, workloads_at
+    from benchmarks.workloads import WORKLOADS
+
+    for scale in (1.0, 1 / 256):
+        found = list(workloads_at(scale))
+        assert [workload.name for workload in found] == [workload.name for workload in WORKLOADS]
+        for workload in found:
+            assert workload.result_bytes >= LEAST_RESULT * scale / 2
+
+
+@pytest.mark.library("torch", "jax")
+def test_the_benchmark_of_gpus_runs_on_a_cpu(request, tmp_path):
+    library, out = request.config.getoption("--library"), tmp_path / "gpu.json"
+    options = ["--device", "cpu", "--scale", "0.0005", "--libraries", library, "--out", str(out)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads(out.read_text())
+    assert results["errors"] == {}
+    assert {"ceilings", "correctness", "speed", "crossover"} <= set(results)
+    assert {row["library"] for row in results["speed"]} == {library}
