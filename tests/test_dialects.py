@@ -214,6 +214,11 @@ def test_a_desc_is_checked_without_an_array():
             checked(**change)
     with pytest.raises(tileops.DTypeError, match=r"a tensor is tuple \(1, 2\); pass a TensorDesc"):
         TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
+    for counts in ({1, 2}, {1: 1, 2: 2}, b"\x01\x02", iter((1, 2))):
+        with pytest.raises(tileops.RepeatsTypeError, match="repeats is .*; counts must be"):
+            TileOperatorDesc(
+                TensorDesc("FLOAT32", (1, 2)), TensorDesc("FLOAT32", (1, 4)), counts
+            ).check()
     with pytest.raises(tileops.ShapeError, match=r"input sizes has shape \(\); it must be"):
         checked(sizes=np.array(2))
     with pytest.raises(

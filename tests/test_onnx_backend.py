@@ -361,7 +361,11 @@ def test_devices(backend, request):
     on_cpu = request.config.getoption("--library") != "cupy"
     assert backend.supports_device("CPU") is on_cpu
     assert not backend.supports_device("TPU:7")
-    assert not backend.supports_device("CPU:99")
+    for device in ("CPU:99", "", ":0", "CPU:"):
+        assert not backend.supports_device(device)
+    if on_cpu:  # the name that ONNX's own Device gives it
+        given = [np.ones((1, 1), np.float32), np.array([2, 1])]
+        assert backend.run_model(parse_model(CHAIN), given, "CPU:0")[0].shape == (2, 1)
     with pytest.raises(tileops.UnsupportedError, match="the device is 'TPU'; "):
         backend.prepare(parse_model(CHAIN), "TPU")
 
@@ -574,6 +578,20 @@ def test_concat_of_text_counts_what_it_writes(backend):
         backend.run_node(node, [narrow, wide], max_bytes=20_199)
     (y,) = backend.run_node(node, [narrow, wide], max_bytes=20_200)
     assert y.nbytes == 20_200
+
+
+def test_concat_takes_axes_that_there_are(backend):
+    for axis in (2, -3, -(2**31)):
+        node = helper.make_node("Concat", ["x", "x"], ["y"], axis=axis)
+        with pytest.raises(tileops.ShapeError, match=rf"there is no axis {axis} to join"):
+            backend.run_node(node, [np.ones((2, 3))] * 2)
+
+
+def test_names_that_are_no_text_are_refused(backend):
+    model = parse_model(CHAIN)
+    for name in (b"Tile", b"axis"):
+        broken = model.SerializeToString().replace(name, b"\xff\xfe" + name[2:])
+        assert not backend.is_compatible(onnx.load_from_string(broken))
 
 
 def test_an_output_that_is_copied_is_named(backend):

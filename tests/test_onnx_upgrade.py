@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnx.inliner
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.parser import parse_model
@@ -246,11 +247,11 @@ def test_what_the_converter_cannot_do_is_said():
         "g (float[n, m] x, float t, float a, float[n] w) => (float[p, q] y) {"
         "  b = Tile (x, t, a)  y = Add <axis = 0, broadcast = 1> (b, w) }"
     )
-    with pytest.raises(tileops.UnsupportedError, match="converter cannot convert another node"):
+    with pytest.raises(tileops.UnsupportedError, match="converter cannot convert the rest"):
         upgrade(unconvertible)
     ancient = constant()
     ancient.ir_version = 2
-    with pytest.raises(tileops.UnsupportedError, match=r"ir_version 2; .* reads 3 and later"):
+    with pytest.raises(tileops.UnsupportedError, match=r"ir_version 2, .*; set it to 3 and import"):
         upgrade(ancient)
 
 
@@ -388,6 +389,91 @@ def test_functions_with_a_tile_1_are_refused():
         '<domain: "f", opset_import: ["": 5]> wall (x, t, a) => (y) { y = Tile (x, t, a) }'
     )
     with pytest.raises(tileops.UnsupportedError, match="the function 'wall' has a Tile-1; inline"):
+        upgrade(model)
+
+
+def test_a_tile_1_in_a_branch_of_a_function_is_refused():
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 5, "f": 1]> '
+        "g (bool c, float[2] x, float t, float a) => (float[n] y) { y = f.wall (c, x, t, a) }"
+        '<domain: "f", opset_import: ["": 5]> wall (c, x, t, a) => (y) { y = If (c) <'
+        "then_branch = th () => (float[d] p) { p = Tile (x, t, a) },"
+        "else_branch = el () => (float[e] q) { q = Identity (x) }> }"
+    )
+    with pytest.raises(tileops.UnsupportedError, match="the function 'wall' has a Tile-1; inline"):
+        upgrade(model)
+    inlined = onnx.inliner.inline_local_functions(model, True)
+    assert upgrade(inlined).opset_import[0].version == 13
+
+
+WITH = (
+    '<ir_version: 3, opset_import: ["": 5, "own": 1]> g (float[2, 3] x, {inputs}) '
+    "=> (float[a, b] y) {{"
+    "  t = Constant <value = float {{2.0}}> ()  one = Constant <value = float {{1.0}}> ()"
+    "  y = Tile (x, t, one)  z = {node} }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "node", "change"),
+    [
+        ("float[1,3,4,4] p, float[3] q", "Add <broadcast=1, axis=1> (p, q)", "broadcasting"),
+        ("float[3,3,3] p, float[3] q", "Div <broadcast=1, axis=1> (p, q)", "broadcasting"),
+        ("float[3,4,4] p, float[4,4] q", "Add <broadcast=1, axis=-2> (p, q)", "broadcasting"),
+        ("float[2,2,2] p", "Hardmax (p)", "flattens"),
+        ("float[1,2,2] p, float[2] q", "PRelu (p, q)", "a slope for each channel"),
+        (
+            "float[1,1,2,2] p",
+            'Upsample <mode="bilinear", height_scale=2.0, width_scale=2.0> (p)',
+            "samples",
+        ),
+        ("float[1,1,2,4] p", "Upsample <width_scale=1.25, height_scale=1.0> (p)", "samples"),
+        ("float[2] p", "own.Both <body = b () => (float[2] r) { r = Abs (p) }> (p)", "graphs"),
+    ],
+)
+def test_nodes_whose_meaning_the_converter_changes_are_refused(inputs, node, change):
+    model = parse_model(WITH.format(inputs=inputs, node=node))
+    with pytest.raises(tileops.UnsupportedError, match=f"would change what it means: .*{change}"):
+        upgrade(model)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "node"),
+    [
+        ("float[3,4,4] p, float[3] q", "Add <broadcast=1, axis=0> (p, q)"),
+        ("float[3,4,4] p, float[4] q", "Add <broadcast=1, axis=2> (p, q)"),
+        ("float[3,4,4] p, float[4,4] q", "Add <broadcast=1> (p, q)"),
+        ("float[3,4] p", "Hardmax (p)"),
+        ("float[2,3,4] p", "Hardmax <axis=2> (p)"),
+        ("float[1,2,2] p, float[1] q", "PRelu (p, q)"),
+        ("float[3,2] p, float[2] q", "PRelu (p, q)"),
+        ("float[3,2] p", "own.Both (p)"),
+    ],
+)
+def test_nodes_whose_meaning_stays_are_converted(inputs, node):
+    upgraded = upgrade(parse_model(WITH.format(inputs=inputs, node=node)))
+    assert upgraded.opset_import[0].version == 13
+
+
+def test_what_an_input_declares_stays_its_own():
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> g (float[2,3] x) => (float[r,s] y, float[p,q] x) {'
+        "  two = Constant <value = float {2.0}> ()  one = Constant <value = float {1.0}> ()"
+        "  y = Tile (x, two, one) }"
+    )
+    upgraded = upgrade(model)
+    assert list(upgraded.graph.input) == list(model.graph.input)
+    assert list(upgraded.graph.output) == list(model.graph.output)
+
+
+def test_a_default_of_another_shape_than_its_input_is_refused():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> g (float[2] x, float[1] t) => (float[n] y) '
+        "<float t = {2}> { zero = Constant <value = float {0.0}> ()  y = Tile (x, t, zero) }"
+    )
+    del model.graph.initializer[0].dims[:]
+    onnx.checker.check_model(model)
+    with pytest.raises(tileops.UnsupportedError, match="correct or add declared shapes"):
         upgrade(model)
 
 

@@ -110,6 +110,7 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
         single = "" if argument.is_vector else "an int or "
         remedy = "pass its .shape, or flatten it" if argument.noun == "size" else "flatten it"
+        remedy = remedy if rank else "reshape it to (1,)"
         raise argument.error(
             f"{argument.operator}: {argument.name} has shape {tuple(array.shape)}; "
             f"it must be {single}one-dimensional; {remedy}"

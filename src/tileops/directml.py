@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._counts import MOST_COUNTS, is_sequence, read_counts
+from tileops._counts import MOST_COUNTS, is_array, is_sequence, read_counts
 from tileops._rules import (
     TILE,
     Argument,
@@ -310,8 +310,8 @@ _OPERATORS = {level: _at(level) for level in _LEVELS}
 
 def _tuple(value: Any) -> Any:
     try:
-        is_long = is_sequence(value) and len(value) > MOST_COUNTS
-        return value if is_long or isinstance(value, str) else tuple(value)
+        is_short = len(value) <= MOST_COUNTS if is_sequence(value) else is_array(value)
+        return tuple(value) if is_short else value
     except (TypeError, OverflowError):  # no sequence, or a long one: check says so
         return value
 

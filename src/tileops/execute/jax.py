@@ -107,12 +107,12 @@ class Jax(Executor):
 
     def has_device(self, name: str) -> bool:
         """Whether any platform here has a device; `devices` names the default platform's only."""
-        kind, _, number = name.partition(":")
+        kind, colon, number = name.partition(":")
         try:
-            found = len(jax.devices(kind))
+            found = len(jax.devices(kind)) if kind else 0
         except RuntimeError:
             return False
-        return not number or number in map(str, range(found))
+        return number in map(str, range(found)) if colon else found > 0
 
 
 @lru_cache(maxsize=1024)

@@ -14,6 +14,12 @@ from tileops.errors import DTypeError, UnsupportedError
 DEFAULT_DOMAIN = ("", "ai.onnx")
 """The two names of ONNX's own domain."""
 
+FIRST_IR = 3
+"""The first version of the format whose models import opsets."""
+
+INLINE = "onnx.inliner.inline_local_functions(model, True)"
+"""How functions become nodes of the graph, also those of another opset."""
+
 TYPES = frozenset(helper.get_all_tensor_dtypes())
 """The numbers of ONNX's element types."""
 
@@ -23,6 +29,11 @@ def opset_of(model: Any) -> int:
     if not isinstance(model, onnx.ModelProto):
         raise DTypeError(
             f"the model is {type(model).__name__}; pass an onnx.ModelProto, as onnx.load gives"
+        )
+    if model.ir_version < FIRST_IR:
+        raise UnsupportedError(
+            f"the model has ir_version {model.ir_version}, from before models imported opsets; "
+            f"set it to {FIRST_IR} and import opset 1"
         )
     versions = [o.version for o in model.opset_import if o.domain in DEFAULT_DOMAIN]
     if len(versions) != 1:
@@ -90,7 +101,9 @@ def check_graph(graph: Any) -> None:
     for inner in graphs_in(graph):
         values = (*inner.input, *inner.output, *inner.value_info, *inner.initializer)
         names = [value.name for value in values]
-        names += [name for node in inner.node for name in (*node.input, *node.output, node.name)]
+        for node in inner.node:
+            names += (*node.input, *node.output, node.name, node.op_type, node.domain)
+            names += [attribute.name for attribute in node.attribute]
         for name in names:
             if not isinstance(name, str):
                 raise UnsupportedError(f"the name {name!r} in the model is no text")

@@ -177,10 +177,13 @@ def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
             f"the result of inputs of shapes {shapes} takes {nbytes} bytes, more than "
             f"max_bytes={max_bytes}; use smaller inputs or raise max_bytes"
         )
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
+    rank = len(found[0])
+    if not -rank <= axis < rank:
+        raise ShapeError(f"the inputs have shapes {shapes}; there is no axis {axis} to join")
     parts = [to_host("Concat", value) for value in inputs]
     if len({part.dtype.kind for part in parts}) > 1:
         parts = [part.astype(object) for part in parts]  # texts, of which some are objects
-    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
     try:
         return np.concatenate(parts, axis)
     except ValueError as error:

@@ -15,6 +15,7 @@ from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
 from tileops.onnx._models import (
+    INLINE,
     check_attributes,
     check_graph,
     check_opset,
@@ -121,7 +122,7 @@ class _LibraryBackend(Backend):
     @classmethod
     def supports_device(cls, device: str) -> bool:
         """Whether the library has a device here, such as "CPU", "CUDA" or "CUDA:1"."""
-        return isinstance(device, str) and cls.executor.has_device(device.lower())
+        return cls._find_device(device) is not None
 
     @classmethod
     def prepare(  # type: ignore[override]
@@ -133,9 +134,7 @@ class _LibraryBackend(Backend):
         opset = opset_of(model)
         graph = model.graph
         if model.functions:
-            raise UnsupportedError(
-                "the model has functions; inline them with onnx.inliner.inline_local_functions"
-            )
+            raise UnsupportedError(f"the model has functions; inline them with {INLINE}")
         check_graph(graph)
         for value in graph.input:
             _check_declared(value)
@@ -205,12 +204,20 @@ class _LibraryBackend(Backend):
         """Name a device as the library's executor does; None for the library's default."""
         if device is None:
             return None
-        if cls.supports_device(device):
-            return device.lower()
+        found = cls._find_device(device)
+        if found is not None:
+            return found
         raise UnsupportedError(
             f"the device is {device!r}; {cls.executor.library} has "
             f"{', '.join(cls.executor.devices())} here"
         )
+
+    @classmethod
+    def _find_device(cls, device: Any) -> str | None:
+        """Find the executor's name of a device; in ONNX's, the first of a kind may be numbered."""
+        lower = device.lower() if isinstance(device, str) else ""
+        names = (lower, lower.removesuffix(":0"))
+        return next((name for name in names if cls.executor.has_device(name)), None)
 
 
 @dataclass

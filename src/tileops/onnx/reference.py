@@ -44,7 +44,7 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     Notes
     -----
     The evaluator does not pass them on to the functions of a model, in which its own run:
-    inline these first, with ``onnx.inliner.inline_local_functions``.
+    inline these first, with ``onnx.inliner.inline_local_functions(model, True)``.
 
     Examples
     --------

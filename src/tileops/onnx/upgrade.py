@@ -10,6 +10,8 @@ from onnx import helper, numpy_helper, version_converter
 from tileops.errors import TileOpsError, UnsupportedError
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
+    FIRST_IR,
+    INLINE,
     check_graph,
     dims_of,
     dtype_of,
@@ -32,9 +34,6 @@ __all__ = ["upgrade"]
 
 _STAND_IN = "tileops.upgrade"
 """The domain that Tile-1 nodes are in while others are converted."""
-
-_FIRST_IR = 3
-"""The first version of the format that the version converter reads."""
 
 
 def upgrade(model: Any) -> Any:
@@ -71,8 +70,10 @@ def upgrade(model: Any) -> Any:
         If the input of a Tile-1 is no float tensor, or `model` no model.
     UnsupportedError
         If the version converter cannot convert another node, as Pad-1; the text is its
-        own. If a function has a Tile-1, or the model has functions beside one; if it has
-        data that are sparse or lie outside of it.
+        own. If it is known to change what another node means: an arithmetic node's
+        ``axis`` of old broadcasting, a Hardmax that flattens, PRelu by channels, Upsample,
+        and graphs inside nodes of other domains. If a function has a Tile-1, or the model
+        has functions beside one; if it has data that are sparse or lie outside of it.
     onnx.checker.ValidationError
         If the model is malformed.
 
@@ -119,6 +120,7 @@ def upgrade(model: Any) -> Any:
     result = _convert(result, 6, model)
     while _rewrite(result, _constant_repeats) or _annotate(result):
         pass
+    _check_meanings(result)
     result = _convert(result, 13, model)
     _rewrite(result, _computed_repeats)
     _drop_unused(result, counts)
@@ -127,10 +129,14 @@ def upgrade(model: Any) -> Any:
     result.opset_import.extend(imports)
     try:
         onnx.checker.check_model(result, full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+    except (
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+        ValueError,
+    ) as error:
         raise UnsupportedError(
             f"the upgraded model is refused by onnx.checker: {error}; correct the types and "
-            f"shapes that the model declares"
+            f"shapes that the model declares, or replace what onnx.version_converter made wrong"
         ) from error
     return result
 
@@ -149,38 +155,80 @@ def _check_functions(model: Any) -> None:
         if (
             versions
             and in_opset("Tile", versions[0]) is TILE_1
-            and any(map(_is_tile, function.node))
+            and any(_is_tile(node) for graph in graphs_in(function) for node in graph.node)
         ):
             raise UnsupportedError(
-                f"the function {function.name!r} has a Tile-1; inline it with "
-                f"onnx.inliner.inline_local_functions first"
+                f"the function {function.name!r} has a Tile-1; inline it with {INLINE} first"
             )
 
 
 def _check_convertible(model: Any) -> None:
     if model.functions:
         raise UnsupportedError(
-            "the model has functions, which onnx.version_converter drops; inline them with "
-            "onnx.inliner.inline_local_functions first"
-        )
-    if model.ir_version < _FIRST_IR:
-        raise UnsupportedError(
-            f"the model has ir_version {model.ir_version}; onnx.version_converter reads "
-            f"{_FIRST_IR} and later"
+            f"the model has functions, which onnx.version_converter drops; inline them with "
+            f"{INLINE} first"
         )
     if any(o.domain == _STAND_IN for o in model.opset_import):
         raise UnsupportedError(f"the model has nodes of the domain {_STAND_IN!r}")
     check_graph(model.graph)
 
 
+def _check_meanings(model: Any) -> None:
+    """Refuse nodes of opset 6 that the converter is known to make into ones that mean other."""
+    for graph, types, _ in _scopes(model):
+        for node in graph.node:
+            change = _change_of(node, types)
+            if change:
+                raise UnsupportedError(
+                    f"{name_of(node)}: onnx.version_converter would change what it means: "
+                    f"{change}; replace it before the upgrade"
+                )
+
+
+def _change_of(node: Any, types: Any) -> str | None:
+    """Say what the converter would change, as far as ranks are known; None if nothing."""
+    if node.domain not in DEFAULT_DOMAIN:
+        return "the graphs inside it stay as they are" if inner_graphs(node) else None
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    shapes = [_shape_of(name, types) for name in node.input]
+    match node.op_type, shapes:
+        case "Hardmax", [x] if x is None or given.get("axis", 1) != len(x) - 1:
+            return "it no longer flattens its input to two axes"
+        case "PRelu", [x, slope] if not (_is_single(slope) or (x is not None and len(x) == 2)):  # noqa: PLR2004
+            return "a slope for each channel becomes one for each element of the last axis"
+        case "Upsample", _ if given.get("mode", b"nearest") != b"nearest" or not all(
+            given.get(name, 1.0) % 1 == 0 for name in ("height_scale", "width_scale")
+        ):
+            return "a Resize takes its samples at other places"
+        case _, [a, b] if given.get("broadcast") and given.get("axis", 0) != 0:
+            if a is None or b is None or given["axis"] != len(a) - len(b):
+                return "the axis of its broadcasting is dropped"
+    return None
+
+
+def _shape_of(name: str, types: Any) -> Any:
+    """Give the sizes of a value, None where not even their number is known."""
+    declared = _type_of(name, types)
+    return dims_of(declared) if declared.HasField("shape") else None
+
+
+def _is_single(shape: Any) -> bool:
+    """Whether a value is known to have one element."""
+    return shape is not None and all(size == 1 for size in shape)
+
+
 def _convert(model: Any, version: int, original: Any) -> Any:
     """Convert all nodes but the stand-ins; declared types stay as they were declared."""
     try:
         converted = version_converter.convert_version(model, version)
-    except (RuntimeError, version_converter.ConvertError) as error:
+    except (
+        RuntimeError,
+        version_converter.ConvertError,
+        onnx.shape_inference.InferenceError,
+    ) as error:
         raise UnsupportedError(
-            f"onnx.version_converter cannot convert another node of the model to opset {version}: "
-            f"{error}; replace that node, or declare the shapes that it misses"
+            f"onnx.version_converter cannot convert the rest of the model to opset {version}: "
+            f"{error}; replace the node that it names, or correct or add declared shapes"
         ) from error
     taken = _names(model)
     graphs = (graphs_in(result.graph) for result in (converted, model, original))
@@ -189,13 +237,15 @@ def _convert(model: Any, version: int, original: Any) -> Any:
         kept = {"", *_made(before), *(value.name for value in graph.output)}
         _rename(graph, {n: _unique(n, taken) for n in _made(graph) if n not in kept})
         # The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
-        declared = {value.name: value for value in _values(first)}
-        for value in (*graph.input, *graph.output):
-            value.CopyFrom(declared.get(value.name, value))
+        for values, of in ((graph.input, first.input), (graph.output, first.output)):
+            declared = {value.name: value for value in of}
+            for value in values:
+                value.CopyFrom(declared.get(value.name, value))
+        declared = {value.name: value for value in first.value_info}
         names = [value.name for value in graph.value_info]
         del graph.value_info[:]
         graph.value_info.extend(declared[name] for name in names if name in declared)
-        if model.ir_version <= _FIRST_IR:
+        if model.ir_version <= FIRST_IR:
             _name_constants(graph)
     return converted
 
