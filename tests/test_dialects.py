@@ -215,7 +215,7 @@ def test_a_desc_is_checked_without_an_array():
     with pytest.raises(tileops.DTypeError, match=r"a tensor is tuple \(1, 2\); pass a TensorDesc"):
         TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
     for counts in ({1, 2}, {1: 1, 2: 2}, b"\x01\x02", iter((1, 2))):
-        with pytest.raises(tileops.RepeatsTypeError, match="repeats is .*; counts must be"):
+        with pytest.raises(tileops.RepeatsTypeError, match=r"repeats is .*; counts must be"):
             TileOperatorDesc(
                 TensorDesc("FLOAT32", (1, 2)), TensorDesc("FLOAT32", (1, 4)), counts
             ).check()
