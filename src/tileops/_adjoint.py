@@ -12,14 +12,13 @@ from tileops._rules import (
     shape_argument,
     show,
 )
-from tileops._run import Array
 from tileops.errors import DTypeError, ShapeError
 from tileops.execute import executor_of
 
 _NUMBERS = ("int", "uint", "float", "bfloat", "complex")
 
 
-def tile_adjoint(g: Array, shape: Any, repeats: Any) -> Array:
+def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     """Sum the repeats of a tile: the transpose of `tile`, and its gradient.
 
     For every `x` of `shape`, ``sum(tile(x, repeats) * g)`` is
@@ -68,7 +67,7 @@ def tile_adjoint(g: Array, shape: Any, repeats: Any) -> Array:
     return _sum(TILE_ADJOINT, g, shape, repeats)
 
 
-def expand_adjoint(g: Array, shape: Any) -> Array:
+def expand_adjoint(g: Any, shape: Any) -> Any:
     """Sum an array down to a shape: the transpose of `expand`, and its gradient.
 
     For every `x` of `shape`, ``sum(expand(x, g.shape) * g)`` is

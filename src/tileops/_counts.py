@@ -27,7 +27,7 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     for count in value:  # of few counts, a loop takes half the time of a set of their types
         if type(count) is not int:
             return _read_each(argument, value, of)
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def _read_each(argument: Argument, counts: Sequence[Any], of: Executor | None) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
                 f"{of.library} arrays cannot have; pass integers, or an array of the library that "
                 f"traces"
             )
-        return count
+        return count  # type: ignore[no-any-return]
     elif is_sequence(count):
         raise argument.type_error(
             f"{argument.operator}: {argument.name}{where} is {describe(count)}; {argument.noun}s "

@@ -13,18 +13,18 @@ from tileops._rules import (
     result_shape,
     shape_argument,
 )
-from tileops._run import Array, run
+from tileops._run import run
 
 
 def tile(
-    x: Array,
+    x: Any,
     repeats: Any,
     /,
     *,
     copy: bool | None = True,
     out: Any = None,
     max_bytes: int | None = None,
-) -> Array:
+) -> Any:
     """Repeat an array as a whole along each of its axes.
 
     Element ``i`` of an axis of the result is element ``i % n`` of the input's
@@ -109,14 +109,14 @@ def tile(
 
 
 def expand(
-    x: Array,
+    x: Any,
     shape: Any,
     /,
     *,
     copy: bool | None = None,
     out: Any = None,
     max_bytes: int | None = None,
-) -> Array:
+) -> Any:
     """Broadcast an array and a shape against each other.
 
     Sizes are aligned on the right. Where they differ one of them must be 1, and

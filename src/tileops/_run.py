@@ -2,7 +2,7 @@
 
 from numbers import Integral
 from operator import index
-from typing import Any, TypeVar
+from typing import Any
 
 from tileops._counts import read_counts
 from tileops._plan import Plan
@@ -10,18 +10,15 @@ from tileops._rules import Operator, check_dtype, check_limit, describe, known, 
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import executor_of, executors
 
-Array = TypeVar("Array")
-"""The class of an array, and of what is made of it."""
-
 
 def run(
     operator: Operator,
-    x: Array,
+    x: Any,
     counts: Any,
     copy: bool | None = True,
     out: Any = None,
     max_bytes: int | None = None,
-) -> Array:
+) -> Any:
     """Apply an operator, or refuse before anything is allocated or written."""
     executor = executors.get(type(x)) or executor_of(operator.name, x)
     if max_bytes is not None or (copy is not True and copy is not None):

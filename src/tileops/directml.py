@@ -19,7 +19,7 @@ from tileops._rules import (
     show,
     tile_repeats_unpadded,
 )
-from tileops._run import Array, run
+from tileops._run import run
 from tileops.errors import (
     DTypeError,
     OutputTooLargeError,
@@ -191,7 +191,7 @@ class TileOperatorDesc:
             )
 
 
-def tile(input: Array, repeats: Any, *, feature_level: str = "4.1", out: Any = None) -> Array:
+def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = None) -> Any:
     """Repeat a tensor along each of its dimensions, as DirectML's Tile does.
 
     Parameters

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tileops._rules import TILE, Argument, Operator, known, tile_repeats
-from tileops._run import Array, run
+from tileops._run import run
 
 __all__ = ["tile"]
 
@@ -37,7 +37,7 @@ _TILE = Operator(
 )
 
 
-def tile(data: Array, repeats: Any) -> Array:
+def tile(data: Any, repeats: Any) -> Any:
     """Repeat a tensor along each of its axes, as OpenVINO's Tile-1 does.
 
     Parameters

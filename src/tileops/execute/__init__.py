@@ -51,7 +51,7 @@ def library(name: str) -> Executor:
     A library without a module here is taken for one of the Array API standard.
     """
     if name in LIBRARIES:
-        return import_module(f"tileops.execute.{name}").executor
+        return import_module(f"tileops.execute.{name}").executor  # type: ignore[no-any-return]
     import_module(name)
     return _standard(name)
 
@@ -59,7 +59,7 @@ def library(name: str) -> Executor:
 @cache
 def _standard(name: str) -> Executor:
     own = {"__slots__": (), "library": name}
-    return type("Standard", (Executor,), own)()
+    return type("Standard", (Executor,), own)()  # type: ignore[no-any-return]
 
 
 def executor_of(operator: str, x: Any) -> Executor:

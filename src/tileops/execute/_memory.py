@@ -33,7 +33,7 @@ def word_dtype(word: int) -> Any:
 
 def address_of(array: Any) -> int:
     """Give the address of a NumPy array's first element."""
-    return array.__array_interface__["data"][0]
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
 def memory_of(array: Any) -> Memory:

@@ -124,7 +124,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
 
 def _chunks_of(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Give the chunks of an array along the axes of a plan's source."""
-    return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks
+    return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks  # type: ignore[no-any-return]
 
 
 def _least_chunks(x: Any, plan: Plan) -> int:

@@ -129,7 +129,7 @@ class Torch(Executor):
 
     def itemsize(self, x: Any) -> int:
         """Give the bytes of an element; not by `itemsize`, which a compiled graph would keep."""
-        return x.element_size()
+        return x.element_size()  # type: ignore[no-any-return]
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
         """Look the plan up first: for one that is kept, the checks would take as long as a view."""
@@ -337,7 +337,7 @@ def _is_short(x: Any, plan: Plan) -> bool:
     if x.itemsize != plan.row or not plan.repeated:
         has_many = len(plan.repeated) >= _MANY and plan.nbytes >= _PAGES
         short = _SHORT if plan.nbytes >= _LARGE else _SHORT_OF_SMALL
-        return x.itemsize < plan.row < (_SHORT_OF_MANY if has_many else short)
+        return x.itemsize < plan.row < (_SHORT_OF_MANY if has_many else short)  # type: ignore[no-any-return]
     row = plan.row * plan.spread[plan.repeated[-1]]
     if row in NUMBERS:
         return plan.nbytes >= _SINGLE and x.is_contiguous()
@@ -412,7 +412,7 @@ def _check_addresses(operator: str, *memories: Memory) -> None:
 def _address(x: Any) -> int:
     """Give the first element's address, 0 for a tensor that has no memory."""
     try:
-        return x.data_ptr()
+        return x.data_ptr()  # type: ignore[no-any-return]
     except RuntimeError:
         return 0
 

@@ -154,9 +154,9 @@ def _broadcast(axis: int, n: Any, m: Any, wanted: Any) -> Dim:
         raise no_broadcast(EXPAND_13.argument, axis, n, m, wanted)
     for size in (n, m):
         if known(size) and size != 1:
-            return size
+            return size  # type: ignore[no-any-return]
     if n == 1:
-        return m
+        return m  # type: ignore[no-any-return]
     return n if m in {1, n} else None
 
 

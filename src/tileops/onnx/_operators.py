@@ -4,12 +4,12 @@ from typing import Any
 
 from tileops import execute
 from tileops._rules import Operator
-from tileops._run import Array, run
+from tileops._run import run
 from tileops.onnx._schemas import EXPAND_8, EXPAND_13, TILE_6, TILE_13
 from tileops.onnx._tile_1 import TILE_1, count_dtypes, read_tiles_and_axis
 
 
-def tile_1(input: Array, tiles: Any, axis: Any) -> Array:
+def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
     """Repeat a tensor along one axis, as ONNX Tile of opsets 1 to 5 does.
 
     The published schema contradicts itself: it gives `tiles` and `axis` the type T
@@ -66,7 +66,7 @@ def tile_1(input: Array, tiles: Any, axis: Any) -> Array:
     return apply(TILE_1, input, tiles, axis)
 
 
-def tile_6(input: Array, repeats: Any) -> Array:
+def tile_6(input: Any, repeats: Any) -> Any:
     """Repeat a tensor along each axis, as ONNX Tile of opsets 6 to 12 does.
 
     It is `tile_13` without bfloat16.
@@ -115,7 +115,7 @@ def tile_6(input: Array, repeats: Any) -> Array:
     return apply(TILE_6, input, repeats)
 
 
-def tile_13(input: Array, repeats: Any) -> Array:
+def tile_13(input: Any, repeats: Any) -> Any:
     """Repeat a tensor along each axis, as ONNX Tile of opset 13 and later does.
 
     Parameters
@@ -164,7 +164,7 @@ def tile_13(input: Array, repeats: Any) -> Array:
     return apply(TILE_13, input, repeats)
 
 
-def expand_8(input: Array, shape: Any) -> Array:
+def expand_8(input: Any, shape: Any) -> Any:
     """Broadcast a tensor and a shape, as ONNX Expand of opsets 8 to 12 does.
 
     It is `expand_13` without bfloat16.
@@ -214,7 +214,7 @@ def expand_8(input: Array, shape: Any) -> Array:
     return apply(EXPAND_8, input, shape)
 
 
-def expand_13(input: Array, shape: Any) -> Array:
+def expand_13(input: Any, shape: Any) -> Any:
     """Broadcast a tensor and a shape, as ONNX Expand of opset 13 and later does.
 
     Parameters
@@ -264,7 +264,7 @@ def expand_13(input: Array, shape: Any) -> Array:
     return apply(EXPAND_13, input, shape)
 
 
-def apply(operator: Operator, input: Array, *counts: Any, max_bytes: int | None = None) -> Array:
+def apply(operator: Operator, input: Any, *counts: Any, max_bytes: int | None = None) -> Any:
     """Apply a version to what its node has as inputs."""
     if operator is TILE_1:
         dtype = execute.executor_of(TILE_1.name, input).dtype(input)

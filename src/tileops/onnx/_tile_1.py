@@ -86,7 +86,7 @@ def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
     if is_array(value):
         value = _read_element(argument, value, dtypes)
     if type(value) is int or execute.is_symbolic(value):
-        return value
+        return value  # type: ignore[no-any-return]
     if type(value) is float:
         if not value.is_integer():
             raise argument.error(
