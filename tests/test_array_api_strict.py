@@ -43,17 +43,20 @@ class Text:
         return Text
 
     @staticmethod
-    def isdtype(dtype, kind):
-        return (dtype, kind) is None
+    def isdtype(*_):
+        return False
 
     @staticmethod
     def finfo(dtype):
         raise ValueError(dtype)
 
     @staticmethod
-    def reshape(x, shape, copy=None):
-        values = np.array(x.values).reshape(shape)
-        return Text(values.copy() if copy else values)
+    def reshape(x, shape, **_):  # one that does not copy when it is told to
+        return Text(np.asarray(x.values).reshape(shape))
+
+    @staticmethod
+    def asarray(x, copy):
+        return Text(np.array(x.values, copy=copy))
 
     @staticmethod
     def broadcast_to(x, shape):
@@ -64,6 +67,14 @@ def test_a_dtype_that_the_standard_lacks():
     assert tileops.tile(Text(["a", "b"]), 2).values.tolist() == ["a", "b", "a", "b"]
     with pytest.raises(tileops.OutputTooLargeError, match="takes 64 bytes"):
         tileops.tile(Text(["a", "b"]), 2, max_bytes=63)
+    known = Text(["a", "b"])
+    known.itemsize = 1
+    assert tileops.tile(known, 2, max_bytes=4).shape == (4,)
+
+
+def test_a_copy_is_one_where_a_reshape_is_none():
+    x = Text(np.array(["a", "b"]))
+    assert not np.shares_memory(tileops.tile(x, (1, 1)).values, x.values)
 
 
 def test_an_array_whose_module_is_not_there():

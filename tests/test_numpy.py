@@ -108,9 +108,10 @@ class Weighted(np.ndarray):
     """Adds a weight to each element, and carries NumPy's functions out on both."""
 
     def __array_function__(self, func, types, args, kwargs):
-        (x, *counts), subok = args, {k: v for k, v in kwargs.items() if k != "subok"}
-        result = func(np.asarray(x), *counts, **subok).view(Weighted)
-        result.weights = func(x.weights, *counts, **subok)
+        x, *counts = args
+        assert kwargs == ({} if func is np.tile else {"subok": True})
+        result = func(np.asarray(x), *counts).view(Weighted)
+        result.weights = func(x.weights, *counts)
         return result
 
 
@@ -133,8 +134,12 @@ def test_a_class_that_carries_functions_out_itself_is_asked_to():
         assert np.shares_memory(np.asarray(result), np.asarray(x)) is is_shared
     for copy in (True, None):
         assert tileops.tile(x, (2, 1), copy=copy).weights.tolist() == [[3], [4], [3], [4]]
+    assert tileops.tile(x, (0, 1), copy=False).weights.shape == (0, 1)
     with pytest.raises(tileops.OutputTooLargeError):
         tileops.tile(x, 10**12, max_bytes=100)
+    x = np.array([[1.0, 2], [3, 4]], order="F").view(Weighted)
+    x.weights = np.array(x, order="F")
+    assert tileops.tile(x, 1).flags.c_contiguous
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")

@@ -406,6 +406,9 @@ def test_a_tile_1_in_a_branch_of_a_function_is_refused():
     assert upgrade(inlined).opset_import[0].version == 13
 
 
+BATCH = "float[1,2,4] p, float[2] s, float[2] b, float[2] m, float[2] v"
+CONSUMED = "<consumed_inputs=[0,0,0,1,1]"
+ANY = "float[3,3,3] p"
 WITH = (
     '<ir_version: 3, opset_import: ["": 5, "own": 1]> g (float[2, 3] x, {inputs}) '
     "=> (float[a, b] y) {{"
@@ -421,7 +424,21 @@ WITH = (
         ("float[3,3,3] p, float[3] q", "Div <broadcast=1, axis=1> (p, q)", "broadcasting"),
         ("float[3,4,4] p, float[4,4] q", "Add <broadcast=1, axis=-2> (p, q)", "broadcasting"),
         ("float[2,2,2] p", "Hardmax (p)", "flattens"),
+        (ANY + ", float[3] q", "own.Any (p)  w = Add <broadcast=1, axis=1> (z, q)", "broadcasting"),
+        (ANY, "own.Any (p)  w = Add <broadcast=1, axis=1> (p, z)", "broadcasting"),
+        (ANY, "own.Any (p)  w = Hardmax (z)", "flattens"),
         ("float[1,2,2] p, float[2] q", "PRelu (p, q)", "a slope for each channel"),
+        ("float[1,2,2] p, float[2,2] q", "PRelu (p, q)", "a slope for each channel"),
+        (ANY + ", float[2] q", "own.Any (p)  w = PRelu (z, q)", "a slope for each channel"),
+        (ANY, "own.Any (p)  w = PRelu (p, z)", "a slope for each channel"),
+        ("float[1,1,4,2] p", "Upsample <width_scale=1.0, height_scale=1.25> (p)", "samples"),
+        ("float[2] p", "Dropout (p)", "drops nothing"),
+        (BATCH, f"BatchNormalization {CONSUMED}> (p, s, b, m, v)", "trains"),
+        (
+            BATCH,
+            f"Abs (p)  n, o, r, q, w = BatchNormalization {CONSUMED}, is_test=1> (p, s, b, m, v)",
+            "trains",
+        ),
         (
             "float[1,1,2,2] p",
             'Upsample <mode="bilinear", height_scale=2.0, width_scale=2.0> (p)',
@@ -446,6 +463,13 @@ def test_nodes_whose_meaning_the_converter_changes_are_refused(inputs, node, cha
         ("float[3,4] p", "Hardmax (p)"),
         ("float[2,3,4] p", "Hardmax <axis=2> (p)"),
         ("float[1,2,2] p, float[1] q", "PRelu (p, q)"),
+        ("float[1,2,2] p, float[1,1,1] q", "PRelu (p, q)"),
+        ("float[1,2,4,5] p, float[2,1,1] q", "PRelu (p, q)"),
+        ("float[1,3,2,2] p, float[1] q", "Mul <broadcast=1, axis=1> (p, q)"),
+        ("float[3,4] p, int64[2] q", "Gather <axis=1> (p, q)"),
+        ("float[1,1,4,2] p", "Upsample <width_scale=2.0, height_scale=1.0> (p)"),
+        ("float[2] p", "Dropout <is_test=1> (p)"),
+        (BATCH, f"BatchNormalization {CONSUMED}, is_test=1> (p, s, b, m, v)"),
         ("float[3,2] p, float[2] q", "PRelu (p, q)"),
         ("float[3,2] p", "own.Both (p)"),
     ],
@@ -453,6 +477,17 @@ def test_nodes_whose_meaning_the_converter_changes_are_refused(inputs, node, cha
 def test_nodes_whose_meaning_stays_are_converted(inputs, node):
     upgraded = upgrade(parse_model(WITH.format(inputs=inputs, node=node)))
     assert upgraded.opset_import[0].version == 13
+
+
+def test_defaults_that_changed_are_written_out():
+    node = "Selu (p)"
+    for given, expected in (("", [1.6732, 1.0507]), ("<alpha = 2.0>", [2.0, 1.0507])):
+        model = parse_model(
+            WITH.format(inputs="float[2] p", node=node.replace(" ", f" {given} ", 1))
+        )
+        (selu,) = (node for node in upgrade(model).graph.node if node.op_type == "Selu")
+        found = {attribute.name: attribute.f for attribute in selu.attribute}
+        assert [found["alpha"], found["gamma"]] == pytest.approx(expected, abs=1e-7)
 
 
 def test_what_an_input_declares_stays_its_own():
@@ -474,6 +509,16 @@ def test_a_default_of_another_shape_than_its_input_is_refused():
     del model.graph.initializer[0].dims[:]
     onnx.checker.check_model(model)
     with pytest.raises(tileops.UnsupportedError, match="correct or add declared shapes"):
+        upgrade(model)
+
+
+def test_an_input_of_no_type_is_refused():
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> g (float[2] x, float t) => (float[n] y) '
+        "{ zero = Constant <value = float {0.0}> ()  y = Tile (x, t, zero) }"
+    )
+    model.graph.input[1].type.tensor_type.elem_type = 0
+    with pytest.raises(tileops.UnsupportedError, match="the upgraded model is refused"):
         upgrade(model)
 
 

@@ -79,14 +79,25 @@ class NumPy(Executor):
         if isinstance(x, np.ma.MaskedArray) and x.dtype.names:
             return None  # NumPy makes a whole new mask for a view of masked records
         if _is_own(x):
-            return None if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
+            if not plan.is_view:
+                return None
+            # What merges and is a view all the same is empty.
+            return (
+                self._tile(x, plan) if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
+            )
         return _carry(x, _broadcast, plan) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Write into new memory."""
         if type(x) is np.ndarray:
             return host.new(x, plan)
-        return np.tile(x, plan.repeats) if _is_own(x) else _carry(x, host.new, plan)
+        return self._tile(x, plan) if _is_own(x) else _carry(x, host.new, plan)
+
+    @staticmethod
+    def _tile(x: Any, plan: Plan) -> Any:
+        """Have an array's class carry out the function, which may keep the order of its strides."""
+        result = np.tile(x, plan.repeats)
+        return result if result.flags.c_contiguous else np.copy(result, "C", subok=True)
 
     def either(self, x: Any, plan: Plan) -> Any:
         """Copy: a view was given where there is one."""

@@ -8,6 +8,7 @@ import onnx
 from onnx import helper, numpy_helper, version_converter
 
 from tileops.errors import TileOpsError, UnsupportedError
+from tileops.onnx._meanings import DEFAULTS, change_of
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
     FIRST_IR,
@@ -71,9 +72,11 @@ def upgrade(model: Any) -> Any:
     UnsupportedError
         If the version converter cannot convert another node, as Pad-1; the text is its
         own. If it is known to change what another node means: an arithmetic node's
-        ``axis`` of old broadcasting, a Hardmax that flattens, PRelu by channels, Upsample,
-        and graphs inside nodes of other domains. If a function has a Tile-1, or the model
-        has functions beside one; if it has data that are sparse or lie outside of it.
+        ``axis`` of old broadcasting, a Hardmax that flattens, PRelu by channels, an
+        Upsample that interpolates, a Dropout that trains, a BatchNormalization whose
+        outputs do not tell whether it does, and graphs inside nodes of other domains. If a
+        function has a Tile-1, or the model has functions beside one; if it has data that
+        are sparse or lie outside of it.
     onnx.checker.ValidationError
         If the model is malformed.
 
@@ -111,6 +114,7 @@ def upgrade(model: Any) -> Any:
         return result
     _check_convertible(model)
     onnx.checker.check_model(model)
+    _write_defaults(result)
     counts = {name for node in tiles for name in node.input[1:]}
     for node in tiles:
         node.domain = _STAND_IN
@@ -173,11 +177,22 @@ def _check_convertible(model: Any) -> None:
     check_graph(model.graph)
 
 
+def _write_defaults(model: Any) -> None:
+    """Write out defaults of opset 1 that are others in opset 6."""
+    for graph in graphs_in(model.graph):
+        for node in graph.node:
+            if node.domain in DEFAULT_DOMAIN:
+                given = {attribute.name for attribute in node.attribute}
+                for name, value in DEFAULTS.get(node.op_type, {}).items():
+                    if name not in given:
+                        node.attribute.append(helper.make_attribute(name, value))
+
+
 def _check_meanings(model: Any) -> None:
     """Refuse nodes of opset 6 that the converter is known to make into ones that mean other."""
     for graph, types, _ in _scopes(model):
         for node in graph.node:
-            change = _change_of(node, types)
+            change = change_of(node, [_shape_of(name, types) for name in node.input])
             if change:
                 raise UnsupportedError(
                     f"{name_of(node)}: onnx.version_converter would change what it means: "
@@ -185,36 +200,10 @@ def _check_meanings(model: Any) -> None:
                 )
 
 
-def _change_of(node: Any, types: Any) -> str | None:
-    """Say what the converter would change, as far as ranks are known; None if nothing."""
-    if node.domain not in DEFAULT_DOMAIN:
-        return "the graphs inside it stay as they are" if inner_graphs(node) else None
-    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    shapes = [_shape_of(name, types) for name in node.input]
-    match node.op_type, shapes:
-        case "Hardmax", [x] if x is None or given.get("axis", 1) != len(x) - 1:
-            return "it no longer flattens its input to two axes"
-        case "PRelu", [x, slope] if not (_is_single(slope) or (x is not None and len(x) == 2)):  # noqa: PLR2004
-            return "a slope for each channel becomes one for each element of the last axis"
-        case "Upsample", _ if given.get("mode", b"nearest") != b"nearest" or not all(
-            given.get(name, 1.0) % 1 == 0 for name in ("height_scale", "width_scale")
-        ):
-            return "a Resize takes its samples at other places"
-        case _, [a, b] if given.get("broadcast") and given.get("axis", 0) != 0:
-            if a is None or b is None or given["axis"] != len(a) - len(b):
-                return "the axis of its broadcasting is dropped"
-    return None
-
-
 def _shape_of(name: str, types: Any) -> Any:
     """Give the sizes of a value, None where not even their number is known."""
     declared = _type_of(name, types)
     return dims_of(declared) if declared.HasField("shape") else None
-
-
-def _is_single(shape: Any) -> bool:
-    """Whether a value is known to have one element."""
-    return shape is not None and all(size == 1 for size in shape)
 
 
 def _convert(model: Any, version: int, original: Any) -> Any:
@@ -228,7 +217,7 @@ def _convert(model: Any, version: int, original: Any) -> Any:
     ) as error:
         raise UnsupportedError(
             f"onnx.version_converter cannot convert the rest of the model to opset {version}: "
-            f"{error}; replace the node that it names, or correct or add declared shapes"
+            f"{error}; correct or add declared shapes, or replace the node that it is about"
         ) from error
     taken = _names(model)
     graphs = (graphs_in(result.graph) for result in (converted, model, original))

@@ -1,0 +1,88 @@
+"""What ONNX's version converter makes of other nodes: where they would no longer mean the same."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from onnx import helper
+
+from tileops.onnx._models import DEFAULT_DOMAIN, inner_graphs
+
+Shape = tuple[Any, ...] | None
+"""The sizes of a value, as far as they are known; None where not even their number is."""
+
+DEFAULTS = {"Selu": {"alpha": 1.6732, "gamma": 1.0507}}
+"""Defaults of opset 1 that are others in opset 6."""
+
+
+def change_of(node: Any, shapes: list[Shape]) -> str | None:
+    """Say what the converter changes in a node of opset 6 on its way to 13; None if nothing."""
+    if node.domain not in DEFAULT_DOMAIN:
+        return "the graphs inside it stay as they are" if inner_graphs(node) else None
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    find = _CHANGES.get(node.op_type, _change_of_broadcasting)
+    return find(given, shapes, len(node.output))
+
+
+def _change_of_broadcasting(
+    given: Mapping[str, Any], shapes: list[Shape], _outputs: int
+) -> str | None:
+    axis = given.get("axis", 0)
+    if not given.get("broadcast") or axis == 0:
+        return None
+    a, b = shapes
+    if _is_single(b) or (a is not None and b is not None and axis == len(a) - len(b)):
+        return None
+    return "the axis of its broadcasting is dropped"
+
+
+def _change_of_batch_normalization(
+    given: Mapping[str, Any], _shapes: list[Shape], outputs: int
+) -> str | None:
+    if bool(given.get("is_test", 0)) == (outputs == 1):
+        return None
+    return "whether it trains is told by the number of its outputs, not by is_test"
+
+
+def _change_of_dropout(given: Mapping[str, Any], *_: Any) -> str | None:
+    return None if given.get("is_test", 0) else "it drops nothing any more"
+
+
+def _change_of_hardmax(given: Mapping[str, Any], shapes: list[Shape], _outputs: int) -> str | None:
+    (x,) = shapes
+    if x is not None and given.get("axis", 1) == len(x) - 1:
+        return None
+    return "it no longer flattens its input to two axes"
+
+
+def _change_of_prelu(_given: Mapping[str, Any], shapes: list[Shape], _outputs: int) -> str | None:
+    x, slope = shapes
+    is_by_channel = (
+        x is not None
+        and slope is not None
+        and len(slope) == len(x) - 1
+        and all(size == 1 for size in slope[1:])
+    )
+    if _is_single(slope) or is_by_channel:
+        return None
+    return "a slope for each channel becomes one for each element of the last axis"
+
+
+def _change_of_upsample(given: Mapping[str, Any], *_: Any) -> str | None:
+    is_whole = all(given[name] % 1 == 0 for name in ("height_scale", "width_scale"))
+    if is_whole and given.get("mode", b"nearest") == b"nearest":
+        return None
+    return "a Resize takes its samples at other places"
+
+
+def _is_single(shape: Shape) -> bool:
+    """Whether a value is known to have one element."""
+    return shape is not None and all(size == 1 for size in shape)
+
+
+_CHANGES: dict[str, Callable[[Mapping[str, Any], list[Shape], int], str | None]] = {
+    "BatchNormalization": _change_of_batch_normalization,
+    "Dropout": _change_of_dropout,
+    "Hardmax": _change_of_hardmax,
+    "PRelu": _change_of_prelu,
+    "Upsample": _change_of_upsample,
+}
