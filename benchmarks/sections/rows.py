@@ -1,11 +1,12 @@
 """Rows of 64 bytes to 64 KiB, repeated into a buffer that is used again."""
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 import tileops
-from benchmarks.libraries import Sides, as_bytes, check
+from benchmarks.libraries import THREADS, Sides, as_bytes, check
 from benchmarks.results import Recorder, Results
 from benchmarks.tables import Table, gigabytes_per_second, number, ratio
 from benchmarks.workloads import random_array
@@ -24,26 +25,46 @@ GROUPS = {
 def measure(recorder: Recorder) -> None:
     """Repeat rows of each width, with as many rows as make 48 MiB."""
     buffer = np.ones(SIZE // 4, np.float32)
-    for width in WIDTHS:
-        one = random_array((1, width // 4), "float32")
-        each = random_array((SIZE // (4 * width), width // 4), "float32")
-        _compare(recorder, "one", width, one, (SIZE // width, 1), buffer)
-        _compare(recorder, "each", width, each, (1, 4), buffer)
+    with ThreadPoolExecutor(THREADS - 1) as pool:
+        for width in WIDTHS:
+            one = random_array((1, width // 4), "float32")
+            each = random_array((SIZE // (4 * width), width // 4), "float32")
+            _compare(recorder, pool, "one", one, (SIZE // width, 1), buffer)
+            _compare(recorder, pool, "each", each, (1, 4), buffer)
 
 
 def _compare(
     recorder: Recorder,
+    pool: ThreadPoolExecutor,
     group: str,
-    width: int,
     x: np.ndarray,
     repeats: tuple[int, int],
     buffer: np.ndarray,
 ) -> None:
     out = buffer.reshape([n * r for n, r in zip(x.shape, repeats, strict=True)])
-    ours: Sides = {"tileops": functools.partial(tileops.tile, x, repeats, out=out)}
-    check(ours, as_bytes(np.tile(x, repeats)), f"rows of {width}")
+    sides: Sides = {
+        "tileops": functools.partial(tileops.tile, x, repeats, out=out),
+        "copyto": functools.partial(_assign, pool, x, repeats, out),
+    }
+    case = str(x.nbytes // len(x))
+    check(sides, as_bytes(np.tile(x, repeats)), f"rows of {case}")
     fill: Sides = {"fill": lambda: buffer.fill(3)}
-    recorder.compare(SECTION, group, str(width), ours | fill, patience=0.6, bytes=SIZE)
+    recorder.compare(SECTION, group, case, sides | fill, patience=0.9, bytes=SIZE)
+
+
+def _assign(
+    pool: ThreadPoolExecutor, x: np.ndarray, repeats: tuple[int, int], out: np.ndarray
+) -> np.ndarray:
+    """Assign a part of the rows in each thread, and plan nothing."""
+    target = out.reshape(-1, repeats[1], x.shape[1])
+    source = np.broadcast_to(x[:, np.newaxis], target.shape)
+    parts = (np.array_split(rows, THREADS) for rows in (target, source))
+    first, *others = zip(*parts, strict=True)
+    pending = [pool.submit(np.copyto, *part) for part in others]
+    np.copyto(*first)
+    for part in pending:
+        part.result()
+    return out
 
 
 def tables(results: Results) -> list[Table]:
@@ -55,12 +76,17 @@ def _table(results: Results, group: str) -> Table:
     table = Table(
         GROUPS[group],
         "`tileops.tile` of float32 NumPy arrays into `out=`, 48 MiB, beside `ndarray.fill` of the "
-        "same buffer. The last column is the time of the fill divided by the time of tileops: at "
-        "1, repeating rows costs as little as writing one value.",
-        ("row bytes", "fill GB/s", "tileops GB/s", "of the fill"),
+        f"same buffer, and `np.copyto` of the same rows by hand, a part in each of {THREADS} "
+        "threads: where rows are long, no copy by NumPy is faster. The last columns are the times "
+        "of these two divided by the time of tileops: at 1 of the fill, repeating rows costs as "
+        "little as writing one value.",
+        ("row bytes", "fill GB/s", "copyto GB/s", "tileops GB/s", "of the fill", "of copyto"),
     )
     for case in results.cases(SECTION, group):
-        fill, ours = (results.calm(SECTION, group, case, side) for side in ("fill", "tileops"))
-        speeds = (number(gigabytes_per_second(SIZE, seconds)) for seconds in (fill, ours))
-        table.rows.append((case, *speeds, number(ratio(ours, fill), 2)))
+        sides = ("fill", "copyto", "tileops")
+        fill, copyto, ours = (results.calm(SECTION, group, case, side) for side in sides)
+        speeds = (number(gigabytes_per_second(SIZE, seconds)) for seconds in (fill, copyto, ours))
+        table.rows.append(
+            (case, *speeds, number(ratio(ours, fill), 2), number(ratio(ours, copyto), 2))
+        )
     return table
