@@ -1,6 +1,7 @@
 """The two sides of each comparison: a library's own operation, and tileops on its arrays."""
 
 import functools
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,13 +17,14 @@ from benchmarks.workloads import Workload, random_array
 Sides = dict[str, Call]
 
 THREADS = 2
-"""Of every library that can be told."""
+"""Of every library that can be told; JAX has as many as there are processors."""
 
 _CHUNK = 2**24
 
 
 def configure() -> None:
-    """Give every library the same two threads, and JAX its 64-bit integers."""
+    """Give the libraries the same two threads, and JAX its 64-bit integers."""
+    os.environ["TILEOPS_NUM_THREADS"] = str(THREADS)
     torch.set_num_threads(THREADS)
     jax.config.update("jax_enable_x64", True)
 

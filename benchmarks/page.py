@@ -13,12 +13,14 @@ This page was written by `python -m benchmarks` from the measurements in [cpu.js
 
 GB/s are bytes of the result divided by time, in units of 10⁹. A round times every side of a
 comparison once, in an order that changes, so that what else the machine does falls on all sides
-alike. Each figure is the median over the calm rounds of three passes: that quarter of all rounds in
-which all sides together took the least time. On a shared machine others spoil the rest, above all
-where a host takes back the pages of a virtual machine and gives them again in milliseconds each;
-the last column of the workloads has the ratio of the medians over all rounds. Each result is
-dropped before the next call is timed; where threads of a library spin for a while after a call, a
-pause comes first. Calls shorter than 0.2 ms are timed in an inner loop. glibc is told to take every
+alike. Each figure is the median over the calm rounds of all passes: that quarter of all rounds in
+which all sides together took the least time, each in parts of its own median. On a shared machine
+others spoil the rest, above all where a host takes back the pages of a virtual machine and gives
+them again in milliseconds each. That may fall on one side alone: tileops writes new results in two
+threads, which take pages from two processors. The column of all rounds has the ratio of the medians
+over all of them. Each result is dropped before the next call is timed; where threads of a library
+spin for a while after a call, a pause comes first. Calls shorter than 0.2 ms are timed in an inner
+loop, with what freeing their results takes. glibc is told to take every
 block above 128 KiB from the system and to give it back, so that a result in new memory is new in
 every round; without that, it would serve blocks up to 32 MB from memory that earlier calls have
 used, as in one section, which says so. Before anything is timed, the results of all sides are
@@ -69,7 +71,7 @@ def _machine(results: Results) -> Iterator[str]:
             value = results.facts[fact]
             yield f"| {name} | {f'`{value}`' if fact == 'command' else value} |"
     packages = ("tileops", *PACKAGES)
-    versions = (f"{p} {results.facts[f'{p}_version']}" for p in packages)
+    versions = (f"{p} {results.facts.get(f'{p}_version', 'of several')}" for p in packages)
     yield f"| versions | {', '.join(versions)} |"
     limit = limits.write_limit(results)
     if limit is not None:

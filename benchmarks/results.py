@@ -126,15 +126,19 @@ class Results:
         return None if benchmark is None else float(benchmark.median())
 
     def calm(self, section: str, group: str, case: str, side: str) -> float | None:
-        """Give the median over the calm rounds, in which all sides together took the least time."""
-        values = self._values(Key(section, group, case, side))
+        """Give the median over the calm rounds, in which all sides together took the least time.
+
+        Each side's times count as parts of its median, so that a slow side does not choose alone.
+        """
+        key = Key(section, group, case, side)
+        values = self._values(key)
         if not values:
             return None
-        keys = (key for key in self.keys(section, group) if key.case == case)
-        # The sides of a comparison, and they alone, have equally many values in each pass.
         rounds = [0.0] * len(values)
-        for other in filter(lambda found: len(found) == len(values), map(self._values, keys)):
-            rounds = [total + value for total, value in zip(rounds, other, strict=True)]
+        for other in str(self.fact(*key, "comparison")).split("|"):
+            times = self._values(key._replace(side=other))
+            usual = statistics.median(times)
+            rounds = [total + time / usual for total, time in zip(rounds, times, strict=True)]
         order = sorted(range(len(values)), key=rounds.__getitem__)
         return statistics.median(values[i] for i in order[: max(1, round(len(order) * CALM))])
 
@@ -177,6 +181,7 @@ class Recorder:
         Pauses are for sides with threads of their own, which spin for a while after a call.
         """
         timings = compare(sides, self._seconds * patience, has_pauses=has_pauses)
+        facts["comparison"] = "|".join(sides)
         for side, timing in timings.items():
             key = Key(section, group, case, side)
             self.results.add(key, timing.values, loops=timing.loops, **facts)

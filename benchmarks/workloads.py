@@ -49,11 +49,6 @@ class Workload:
         return numpy_dtype(self.dtype).itemsize
 
     @property
-    def input_bytes(self) -> int:
-        """Bytes of the input."""
-        return math.prod(self.shape) * self.itemsize
-
-    @property
     def result_bytes(self) -> int:
         """Bytes of the result: what every figure in GB/s counts."""
         return math.prod(self.target) * self.itemsize

@@ -266,6 +266,11 @@ def test_a_second_copy_of_a_kind_takes_no_memory():
     out = np.ones((8192, 8192), np.uint8)
     tileops.tile(x, (8192, 1), out=out)
     assert peak_of(lambda: tileops.tile(x, (8192, 1), out=out)) < 2**16
+    moving._temporaries.clear()
+    bytes_in_rows = np.ones((2**21, 1), np.uint8)
+    out = np.ones((2**21, 3), np.uint8)
+    taken = [peak_of(lambda: tileops.tile(bytes_in_rows, (1, 3), out=out)) for _ in range(2)]
+    assert taken[1] < taken[0] / 1.5
 
 
 @pytest.mark.parametrize(

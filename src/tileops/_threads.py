@@ -106,6 +106,10 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
             shared.error = None  # its traceback holds `shared`: a cycle would keep the arrays
 
 
+def _nothing(_: object) -> None:
+    """Do nothing."""
+
+
 class _Shared(Generic[T]):
     """Work that threads take from until it is done, or closed."""
 
@@ -155,6 +159,8 @@ class _Shared(Generic[T]):
                 # Who ends counts itself first: whatever an interrupt loses here was counted.
                 while self._done < self._begun:
                     self._ended.get()
+                # Who comes late finds this in the queue still, and must not keep the arrays.
+                self._work = _nothing
                 is_over = True
             except BaseException as error:  # noqa: BLE001
                 interrupt = error
