@@ -168,7 +168,7 @@ def test_it_is_new_where_nothing_is_summed(xp):
         (
             lambda _: tileops.expand_adjoint([1.0], 1),
             tileops.DTypeError,
-            r"is builtins.list, no array",
+            r"is list, no array",
         ),
     ],
 )

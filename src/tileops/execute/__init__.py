@@ -66,10 +66,11 @@ def executor_of(operator: str, x: Any) -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
     executor = find(x)
     if executor is None:
+        module = type(x).__module__
+        name = type(x).__qualname__ if module == "builtins" else f"{module}.{type(x).__qualname__}"
         raise DTypeError(
-            f"{operator}: the input is {type(x).__module__}.{type(x).__qualname__}, no array; pass "
-            f"an array of NumPy, PyTorch, JAX, CuPy, Dask or any Array API library, for example "
-            f"numpy.asarray(x)"
+            f"{operator}: the input is {name}, no array; pass an array of NumPy, PyTorch, JAX, "
+            f"CuPy, Dask or any Array API library, for example numpy.asarray(x)"
         )
     return executor
 

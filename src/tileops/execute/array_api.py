@@ -185,9 +185,8 @@ class Executor:
     def to_numpy(self, x: Any) -> Any:
         """Give an array's values as a NumPy array."""
         values = np.asarray(x)
-        if (
-            values.dtype == object and x.dtype != object
-        ):  # NumPy takes what it does not know for one
+        # NumPy takes what it does not know for one object.
+        if values.dtype == object and x.dtype != object:
             raise TypeError(f"NumPy does not know {type(x).__name__} as an array")
         return values
 
