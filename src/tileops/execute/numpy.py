@@ -78,14 +78,12 @@ class NumPy(Executor):
             return result
         if isinstance(x, np.ma.MaskedArray) and x.dtype.names:
             return None  # NumPy makes a whole new mask for a view of masked records
-        if _is_own(x):
-            if not plan.is_view:
-                return None
-            # What merges and is a view all the same is empty.
-            return (
-                self._tile(x, plan) if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
-            )
-        return _carry(x, _broadcast, plan) if plan.is_view else None
+        if not plan.is_view:
+            return None
+        if not _is_own(x):
+            return _carry(x, _broadcast, plan)
+        # What merges and is a view all the same is empty.
+        return self._tile(x, plan) if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Write into new memory."""
