@@ -23,7 +23,7 @@ def main(
     *,
     quick: bool = False,
     only: Annotated[list[Section] | None, cyclopts.Parameter(consume_multiple=True)] = None,
-    results: Path = Path("docs/benchmarks"),
+    results: Path | None = None,
     from_json: Path | None = None,
 ) -> None:
     """Measure and write cpu.json, cpu.md, workloads.png and growth.png.
@@ -35,11 +35,13 @@ def main(
     only
         Measure these sections alone, and keep what the folder has of the others.
     results
-        The folder to write into.
+        The folder to write into: docs/benchmarks, whose figures are shown; with `quick`
+        build/benchmarks.
     from_json
         Measure nothing: make tables, plots and page from an earlier run.
     """
     console = rich.console.Console()
+    results = results or Path("build/benchmarks" if quick else "docs/benchmarks")
     results.mkdir(parents=True, exist_ok=True)
     file = results / "cpu.json"
     measured = measure(only, is_quick=quick) if from_json is None else Results.load(from_json)
