@@ -1,6 +1,7 @@
 """The command line, as a user runs it."""
 
 import importlib.metadata
+import os
 import signal
 import subprocess
 import sys
@@ -392,3 +393,42 @@ def test_help_and_version():
     assert "--repeats" in run("tile", "--help").stdout
     assert run("--version").stdout.strip() == importlib.metadata.version("array-tileops")
     refused(run("tyle"), "tyle")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("name", ["out.npy", "out.png"])
+def test_a_pipe_is_not_replaced(tmp_path, name):
+    np.save(tmp_path / "x.npy", np.ones((2, 2, 3), np.uint8))
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    done = run("tile", "x.npy", name, "--repeats", 2, 1, 1, cwd=tmp_path)
+    refused(done, "is a device, pipe or socket; name a file")
+    assert pipe.is_fifo()
+
+
+def test_pixels_of_either_byte_order_are_written(tmp_path):
+    pixels = np.arange(6, dtype=">u2").reshape(2, 3, 1)
+    np.save(tmp_path / "x.npy", pixels)
+    run("tile", "x.npy", "y.png", "--repeats", 2, 1, 1, cwd=tmp_path).check_returncode()
+    run("tile", "y.png", "z.npy", "--repeats", 1, 1, 1, cwd=tmp_path).check_returncode()
+    assert np.array_equal(np.load(tmp_path / "z.npy"), np.tile(pixels, (2, 1, 1)))
+
+
+def test_a_library_that_is_broken_is_named(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("raise RuntimeError('no such\\ndriver')")
+    np.save(tmp_path / "x.npy", np.ones(2))
+    for words, code in (
+        (("info",), 0),
+        (("tile", "x.npy", "y.npy", "--repeats", "2", "--library", "jax"), 2),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "tileops", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        )
+        assert (done.returncode, "broken" in done.stdout + done.stderr) == (code, True), done
+        assert "Traceback" not in done.stderr

@@ -159,3 +159,23 @@ def test_importing_dask_does_not_import_its_arrays():
         "assert 'dask.array' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_block_of_another_size_than_declared_is_repeated_as_it_is(da):
+    halved = da.arange(8, chunks=4).map_blocks(lambda block: block[:2], dtype=int)
+    for call, times in (
+        (lambda x: tileops.tile(x, 1), 1),
+        (lambda x: tileops.tile(x, 3), 3),
+        (lambda x: tileops.expand(x, 8, copy=True), 1),
+    ):
+        assert call(halved).compute().tolist() == [0, 1, 4, 5] * times
+
+
+def test_counts_are_computed_at_once(da):
+    computed = []
+    counts = da.ones(3000, dtype=int, chunks=-1).map_blocks(
+        lambda block: computed.append(1) or block, dtype=int, meta=np.ones(0, int)
+    )
+    with pytest.raises(tileops.ShapeError, match="64 at most"):
+        tileops.tile(np.ones(2), counts)
+    assert computed == [1]

@@ -110,9 +110,12 @@ def test_sizes_past_int64_do_not_end_the_process():
         "for repeats in (2**62, (2**32, 2**32), 2**100, (2**40, 0, 2**40)):\n"
         "    try: tileops.tile(jnp.ones((2, 1)), repeats)\n"
         "    except tileops.OutputTooLargeError: print('refused')\n"
+        "for dtype in (jnp.int4, jnp.uint2, jnp.float4_e2m1fn):\n"
+        "    try: tileops.tile(jnp.ones((2, 1), dtype), 2**60)\n"
+        "    except tileops.OutputTooLargeError: print('refused')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "refused\n" * 4), done.stderr
+    assert (done.returncode, done.stdout) == (0, "refused\n" * 7), done.stderr
 
 
 def test_a_donated_input_under_vjp_keeps_the_result(jax):

@@ -208,6 +208,26 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_a_traced_reference_is_no_array(jax):
+    if hasattr(jax, "new_ref"):
+        new_ref = jax.new_ref
+    else:  # before JAX 0.8
+        from jax.experimental import mutable_array as new_ref
+    x = jax.numpy.zeros(3)
+    for call in (
+        lambda ref: tileops.tile(ref, 1),
+        lambda ref: tileops.tile(ref, 2),
+        lambda ref: tileops.expand(ref, (3,)),
+        lambda ref: tileops.expand(ref, (2, 3)),
+        lambda ref: tileops.expand_adjoint(ref, (3,)),
+    ):
+        with pytest.raises(
+            tileops.DTypeError, match=r"is a Ref of JAX, no array; pass its x\[...\]"
+        ):
+            jax.jit(call)(new_ref(x))
+    assert jax.jit(lambda ref: tileops.tile(ref[...], 2))(new_ref(x)).shape == (6,)
+
+
 def test_all_bits_of_sharded_arrays_survive():
     """Also of NaNs of 8 bits, and integers of 2, whose concatenation XLA gets wrong."""
     code = """

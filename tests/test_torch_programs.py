@@ -494,11 +494,89 @@ def test_a_mode_that_traces_sees_one_operation_for_every_size(torch):
         lambda x: tileops.tile(x, (2, 1, 1)),
         lambda x: tileops.expand(x, (2, 1, 1), copy=True),
     ):
-        traced = make_fx(call)(torch.ones(3, 4))
-        used = [node.target for node in traced.graph.nodes if node.op == "call_function"]
-        assert used == [torch.ops.aten.repeat.default]
-        x = torch.randn(5, 2)
-        assert torch.equal(traced(x), call(x))
+        for is_early, operation in (
+            (False, torch.ops.aten.repeat),
+            (True, torch.ops.aten.tile),
+        ):
+            traced = make_fx(call, pre_dispatch=is_early)(torch.ones(3, 4))
+            used = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+            assert used in ([operation.default], [torch.ops.aten.repeat.default])
+            x = torch.randn(5, 2)
+            assert torch.equal(traced(x), call(x))
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # by TorchDynamo
+def test_a_compiled_backward_by_hand_is_one_graph(torch):
+    class Tile(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.shape = tuple(x.shape)
+            return tileops.tile(x, (2, 3))
+
+        @staticmethod
+        def backward(ctx, g):
+            return tileops.tile_adjoint(g, ctx.shape, (2, 3)) + 0 * tileops.expand(
+                g[:1, :1], (2, 3)
+            )
+
+    def call(x):
+        return (Tile.apply(x * 2) ** 2).sum()
+
+    x = torch.randn(2, 3, requires_grad=True)
+    torch.compile(call, backend="aot_eager", fullgraph=True)(x).backward()
+    assert torch.allclose(x.grad, 48 * x)
+
+
+def test_limits_of_a_specification_hold_for_symbols(torch):
+    call = torch.compile(lambda x, n: tileops.directml.tile(x, (n, 1)), backend="eager")
+    x = torch.empty(4, 3, device="meta")
+    for n in (2, 3, 4):
+        assert call(x, n).shape == (4 * n, 3)
+    for n, error in ((2**33, tileops.RepeatsError), (2**31, tileops.OutputTooLargeError)):
+        with pytest.raises(error, match="may exceed 4294967295"):
+            call(x, n)
+    for repeats in ((0, 3), (-1, 3), (2**33, 3)):
+        torch.compiler.reset()
+        call = torch.compile(
+            lambda x, r=repeats: tileops.directml.tile(x, r), backend="eager", dynamic=True
+        )
+        with pytest.raises(tileops.RepeatsError):
+            call(x)
+    torch.compiler.reset()
+    with pytest.raises(tileops.ShapeError, match="9 dimensions"):
+        torch.compile(lambda x: tileops.directml.tile(x, (1,) * 9), backend="eager", dynamic=True)(
+            torch.empty((1,) * 9)
+        )
+
+
+def test_a_negative_count_is_zero_to_openvino_if_it_is_a_symbol(torch):
+    call = torch.compile(
+        lambda x, n: tileops.openvino.tile(x, (n, 1)), backend="eager", fullgraph=True
+    )
+    for n in (2, 3, -1, -2, 5):
+        assert call(torch.ones(4, 3), n).shape == (4 * max(n, 0), 3)
+
+
+def test_what_is_no_array_is_refused_in_a_compiled_function(torch):
+    for wrong in (lambda x: [x], lambda x: (x,), lambda x: {"x": x}):
+        for call in (tileops.tile, tileops.expand):
+            compiled = torch.compile(lambda x, f=call, w=wrong: f(w(x), 2), backend="eager")
+            with pytest.raises(tileops.DTypeError, match="no array"):
+                compiled(torch.ones(4, 3))
+
+
+def test_a_strict_export_of_expand_computes_no_size(torch):
+    class Expand(torch.nn.Module):
+        def forward(self, x):
+            return tileops.expand(x, (5, 1, 1))
+
+    size = torch.export.Dim("n")
+    program = torch.export.export(
+        Expand(), (torch.ones(3, 4),), dynamic_shapes=({0: size},), strict=True
+    )
+    used = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    assert used == [torch.ops.aten.expand.default]
+    assert program.module()(torch.ones(7, 4)).shape == (5, 7, 4)
 
 
 @pytest.mark.parametrize(

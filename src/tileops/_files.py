@@ -4,7 +4,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
 from secrets import token_hex
@@ -131,6 +131,8 @@ def write(
     _check_suffix(path)
     if path.is_dir():
         raise FileFormatError(f"{path}: is a directory; name a file")
+    if path.exists() and not path.is_file():  # it would be replaced by a file
+        raise FileFormatError(f"{path}: is a device, pipe or socket; name a file")
     if is_image(path):
         _write_pixels(path, shape, dtype, fill)
         return
@@ -165,8 +167,9 @@ def _write_pixels(
             f"{path}: the result has {shape[0]} by {shape[1]} pixels; {kind.name} takes 1 to "
             f"{kind.side} along an axis; save as .npy"
         )
-    pixels = np.empty(shape, dtype.newbyteorder("="))
+    pixels = np.empty(shape, dtype)
     fill(pixels)
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     image = Image.fromarray(pixels.reshape(shape[:2]) if channels == 1 else pixels)
     with _beside(path) as temporary:
         image.save(temporary, format=kind.name, **kind.options)
@@ -211,4 +214,5 @@ def _beside(path: Path) -> Iterator[Path]:
             error.filename = str(path)
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it may be nowhere, or where nothing can be
+            temporary.unlink(missing_ok=True)

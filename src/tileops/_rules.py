@@ -298,15 +298,15 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
     """Refuse a result that takes more bytes than the caller allows."""
     if not all(known(size) for size in shape):
         raise OutputTooLargeError(
-            f"{argument.operator}: the result's shape {shape} is not known while tracing, so "
+            f"{argument.operator}: the result's shape {show(shape)} is not known while tracing, so "
             f"max_bytes={show(max_bytes)} cannot be kept; omit max_bytes here"
         )
     most = index(max_bytes)
     nbytes = 0 if 0 in shape else _extent(shape) * itemsize
     if nbytes > most:
         raise OutputTooLargeError(
-            f"{argument.operator}: the result of shape {shape} takes {nbytes} bytes, more than "
-            f"max_bytes={show(most)}; reduce the {argument.name} or raise max_bytes"
+            f"{argument.operator}: the result of shape {show(shape)} takes {nbytes} bytes, more "
+            f"than max_bytes={show(most)}; reduce the {argument.name} or raise max_bytes"
         )
 
 

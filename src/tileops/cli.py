@@ -127,6 +127,8 @@ def _describe(name: str) -> tuple[str, str]:
         executor = execute.library(name)
     except ImportError:
         return "not installed", ""
+    except Exception as error:  # noqa: BLE001 (what is broken has many faces)
+        return f"broken ({_one_line(error)})", ""
     try:
         devices = ", ".join(executor.devices()) or "none"
     except Exception as error:  # noqa: BLE001 (a driver that is missing has many faces)
@@ -155,7 +157,7 @@ def _apply(
             f"and channels; give one for each, such as {_SUCH_AS[operator]}"
         )
     x = _files.read(src, None if 0 in counts else max_bytes)
-    shape = result_shape(operator, x.shape, tuple(counts))
+    shape = result_shape(operator, x.shape, tuple(counts), x.itemsize)
     if max_bytes is not None:
         check_limit(argument, shape, x.itemsize, max_bytes)
     execute.library("numpy").check_rank(argument.operator, len(shape))
@@ -199,6 +201,8 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
         executor = execute.library(library)
     except ImportError as error:
         raise CommandError(f"--library {library} is not installed ({error})") from error
+    except Exception as error:
+        raise CommandError(f"--library {library} is broken ({_one_line(error)})") from error
     try:
         return executor, executor.from_numpy(x, device)
     except Exception as error:

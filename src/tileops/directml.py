@@ -14,7 +14,7 @@ from tileops._rules import (
     Operator,
     check_counts,
     describe,
-    known,
+    exceeds,
     result_shape,
     show,
     tile_repeats_unpadded,
@@ -42,12 +42,12 @@ _DTYPES_2_1 = {
 _DTYPES_4_1 = {**_DTYPES_2_1, "int64": "INT64", "uint64": "UINT64"}
 
 _CHANGES = {
-    "1.0": (range(4, 5), _DTYPES_1_0),
-    "2.1": (range(4, 5), _DTYPES_2_1),
-    "3.1": (range(1, 9), _DTYPES_2_1),
-    "4.1": (range(1, 9), _DTYPES_4_1),
+    "1.0": (4, 4, _DTYPES_1_0),
+    "2.1": (4, 4, _DTYPES_2_1),
+    "3.1": (1, 8, _DTYPES_2_1),
+    "4.1": (1, 8, _DTYPES_4_1),
 }
-"""The feature levels that changed the operator: dimension counts and data types since then."""
+"""The feature levels that changed the operator: the fewest and most dimensions, and data types."""
 
 _LEVELS = (
     *("1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1"),
@@ -272,11 +272,15 @@ def _operator(feature_level: Any) -> Operator:
 
 
 def _align(
-    counts: range, argument: Argument, sizes: tuple[int, ...], repeats: tuple[int, ...]
+    fewest: int,
+    most: int,
+    argument: Argument,
+    sizes: tuple[int, ...],
+    repeats: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     name = argument.operator
-    if len(sizes) not in counts:
-        wanted = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"exactly {counts[0]}"
+    if not fewest <= len(sizes) <= most:
+        wanted = f"exactly {most}" if fewest == most else f"{fewest} to {most}"
         raise ShapeError(
             f"{name}: the input has {len(sizes)} dimensions (sizes {show(sizes)}); this level "
             f"takes {wanted}; reshape it, or use tileops.tile"
@@ -284,7 +288,7 @@ def _align(
     check_counts(_sizes(name, "input"), sizes)
     sizes, repeats = tile_repeats_unpadded(argument, sizes, repeats)
     for axis, (n, r) in enumerate(zip(sizes, repeats, strict=True)):
-        if known(n) and known(r) and n * r > _UINT_MAX:
+        if exceeds(n * r, _UINT_MAX):
             raise OutputTooLargeError(
                 f"{name}: axis {axis}: size {n} repeated {r} times is {n * r}; no size may exceed "
                 f"{_UINT_MAX}; reduce the repeats"
@@ -294,7 +298,7 @@ def _align(
 
 def _at(level: str) -> Operator:
     """Make the rules of the last feature level that changed the operator."""
-    counts, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
+    fewest, most, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
     argument = TILE.argument._replace(
         operator=f"DirectML Tile at feature level {level}",
         remedy="1 keeps a dimension as it is",
@@ -302,7 +306,7 @@ def _at(level: str) -> Operator:
         greatest=_UINT_MAX,
         is_vector=True,
     )
-    return Operator(argument, partial(_align, counts), dtypes)
+    return Operator(argument, partial(_align, fewest, most), dtypes)
 
 
 _OPERATORS = {level: _at(level) for level in _LEVELS}

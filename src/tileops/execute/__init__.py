@@ -86,6 +86,8 @@ def find(x: Any) -> Executor | None:
 
         if torch.is_dynamo_compiling():
             return torch.executor
+    if not hasattr(x, "dtype"):  # torch.compile cannot trace that the tests below do not find it
+        return None
     name = next((name for name, test in _TESTS.items() if test(x)), None)
     if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
         # Not imported: its class may have come here without its module.

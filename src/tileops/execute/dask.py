@@ -37,6 +37,10 @@ class Dask(Executor):
                 )
         return tuple(map(int, x.shape))
 
+    def numbers(self, array: Any) -> list[Any]:
+        """Compute the values, all at once."""
+        return super().numbers(array.compute())
+
     def dtype(self, x: Any) -> str:
         """Name the dtype; text is "string", objects are not looked at before they are computed."""
         return "string" if x.dtype.kind in "UT" else str(x.dtype.name)
@@ -119,7 +123,11 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
         if len(after) != before:
             order = list(range(before)) * (len(after) // before)
             x = x.blocks[(slice(None),) * axis + (order,)]
-    return x.map_blocks(_stretch, copy, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
+    repeats = tuple(
+        tuple(wanted // max(n, 1) for wanted, n in zip(after, before, strict=True))
+        for after, before in zip(chunks, x.chunks, strict=True)
+    )
+    return x.map_blocks(_stretch, copy, repeats, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
 
 
 def _chunks_of(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
@@ -160,10 +168,14 @@ def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _stretch(block: Any, copy: bool | None, block_info: Any = None) -> Any:
-    """Repeat a chunk up to the size of the result's chunk, by what `tile` does to an array."""
-    wanted = block_info[None]["chunk-shape"]
-    repeats = tuple(m // max(n, 1) for m, n in zip(wanted, block.shape, strict=True))
+def _stretch(
+    block: Any, copy: bool | None, counts: tuple[tuple[int, ...], ...], block_id: Any = None
+) -> Any:
+    """Repeat a chunk, along each axis as often as its place says, as `tile` does an array.
+
+    Not by its size, which may differ from what the graph says.
+    """
+    repeats = tuple(of[i] for of, i in zip(counts, block_id, strict=True))
     with single_threaded():  # the scheduler has threads enough for all chunks
         return run(TILE, block, repeats, copy)
 

@@ -14,7 +14,8 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from tileops._plan import MOST_AXES, Plan
-from tileops._rules import known
+from tileops._rules import LIMIT, Operator, known, show
+from tileops.errors import DTypeError, OutputTooLargeError
 from tileops.execute.array_api import Executor, wide_dtype
 
 try:
@@ -24,6 +25,13 @@ except ImportError:  # before JAX 0.8
 
 _AT_ONCE = 32
 """The most copies that one concatenation has."""
+
+_NARROW = frozenset(
+    jnp.dtype(getattr(jnp, name))
+    for name in ("int1", "uint1", "int2", "uint2", "int4", "uint4", "float4_e2m1fn")
+    if hasattr(jnp, name)
+)
+"""Dtypes of less than a byte."""
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
@@ -36,6 +44,23 @@ class Jax(Executor):
     library = "jax"
 
     max_rank = None
+
+    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+        """Give the shape; a reference is refused, which JAX traces like an array."""
+        if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
+            raise DTypeError(f"{operator}: the input is a Ref of JAX, no array; pass its x[...]")
+        return super().shape(operator, x)
+
+    def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
+        """Plan; XLA counts the bits of narrow elements, and ends the process if these overflow."""
+        plan = super().plan(operator, x, counts)
+        if x.dtype in _NARROW and prod(n for n in plan.shape if known(n) and n) > LIMIT // 8:
+            raise OutputTooLargeError(
+                f"{operator.name}: the result's shape {show(plan.shape)} of {x.dtype} is larger "
+                f"than any array of JAX, whose bits are counted, up to 2**63-1; reduce the "
+                f"{operator.argument.name} or the input"
+            )
+        return plan
 
     def either(self, x: Any, plan: Plan) -> Any:
         """Copy: the library has no views."""

@@ -102,7 +102,8 @@ class Torch(Executor):
                 f"{operator}: the input is a nested tensor, whose rows differ in size, so that no "
                 f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
             )
-        if x.layout is not strided:
+        # TorchDynamo traces no other layout, and lets no backward read it.
+        if not is_dynamo_compiling() and x.layout is not strided:
             raise DTypeError(
                 f"{operator}: the input has layout {x.layout}; only torch.strided tensors are "
                 f"repeated; pass x.to_dense()"
@@ -153,7 +154,9 @@ class Torch(Executor):
             plan = torch_compile.plan_numbers(
                 rule, argument.least, argument.greatest, shape, counts, itemsize
             )
-            return plan or make_plan(operator, shape, counts, itemsize)._replace(nbytes=0)
+            return plan or make_plan(operator, shape, counts, itemsize)._replace(
+                nbytes=0, strides=()
+            )
         return super().plan_shape(operator, shape, counts, itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
@@ -190,8 +193,8 @@ class Torch(Executor):
         """
         if g.dtype in _AS_BYTES:
             raise DTypeError(
-                f"{operator}: g has dtype {g.dtype}, which PyTorch does not add up; pass "
-                f"g.to(torch.int8), or another dtype of whole bytes"
+                f"{operator}: g has dtype {g.dtype}, which PyTorch does not add up; make it one "
+                f"of whole bytes first, such as g.view(torch.uint8)"
             )
         if len(plan.spread) > _MOST_SUMMED:
             raise ShapeError(
@@ -301,7 +304,8 @@ def _is_plain(x: Any) -> bool:
     return (
         type(x) in PLAIN
         and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
-        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001 (there is no public name)
+        and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001 (there is no public
+        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001  name for either)
     )
 
 
@@ -321,10 +325,9 @@ def _is_private(x: Any) -> bool:
     """
     return (
         _is_plain(x)
-        and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these four)
+        and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these three)
         and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
-        and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001
         and _address(x) != 0
     )
 

@@ -4,10 +4,11 @@ from math import inf
 from typing import Any
 
 import torch
+from torch.compiler import is_exporting
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 from tileops._plan import Plan, make_plan
-from tileops._rules import Align, Argument, Operator, exceeds, is_less, known, show
+from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_less, known, show
 from tileops.errors import RepeatsError, RepeatsTypeError, TileOpsError
 
 
@@ -50,7 +51,9 @@ def _is_less(count: int, other: int) -> bool:
 
 @torch.compiler.substitute_in_graph(exceeds, skip_signature_check=True)  # type: ignore[untyped-decorator]
 def _exceeds(count: int, limit: float) -> bool:
-    """Guard nothing: a bound on sizes would be one on what a program is exported for."""
+    """Guard a specification's limit alone: another would bound what a program is exported for."""
+    if limit < LIMIT and not is_exporting():
+        return bool(guard_or_false(count > limit))
     return limit != inf and bool(statically_known_true(count > limit))
 
 
