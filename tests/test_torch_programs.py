@@ -549,6 +549,19 @@ def test_limits_of_a_specification_hold_for_symbols(torch):
         )
 
 
+def test_limits_of_a_specification_bound_no_export(torch):
+    class Tile(torch.nn.Module):
+        def forward(self, x):
+            return tileops.directml.tile(x, (2, 1))
+
+    for strict in (True, False):
+        size = {0: torch.export.Dim("n")}
+        program = torch.export.export(
+            Tile(), (torch.ones(3, 4),), dynamic_shapes=(size,), strict=strict
+        )
+        assert program.module()(torch.ones(7, 4)).shape == (14, 4)
+
+
 def test_a_negative_count_is_zero_to_openvino_if_it_is_a_symbol(torch):
     call = torch.compile(
         lambda x, n: tileops.openvino.tile(x, (n, 1)), backend="eager", fullgraph=True
