@@ -349,3 +349,11 @@ def test_a_refused_rank_leaves_no_plan_behind():
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 1_000_000
+
+
+def test_descriptions_do_not_unfold_arrays_that_are_no_lists_of_sizes():
+    long, table = np.ones(2**21, np.int8), np.ones((2**20, 2), np.int8)
+    for sizes in (long, table):
+        assert TensorDesc("FLOAT32", sizes).sizes is sizes
+        assert peak_of(lambda sizes=sizes: TensorDesc("FLOAT32", sizes)) < 2**20
+    assert TensorDesc("FLOAT32", np.array([1, 2])).sizes == (1, 2)

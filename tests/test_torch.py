@@ -95,6 +95,13 @@ def test_quantised_tensors(torch):
         tileops.tile(x, 2)
 
 
+def test_a_parameter_without_a_shape_is_refused(torch):
+    weight = torch.nn.parameter.UninitializedParameter()
+    for call in (tileops.tile, tileops.expand, lambda x, n: tileops.tile_adjoint(x, 1, n)):
+        with pytest.raises(tileops.ShapeError, match="UninitializedParameter, which has no shape"):
+            call(weight, 2)
+
+
 @pytest.mark.filterwarnings(
     "ignore:Sparse:UserWarning", "ignore:The PyTorch API of nested:UserWarning"
 )

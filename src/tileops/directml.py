@@ -314,9 +314,9 @@ _OPERATORS = {level: _at(level) for level in _LEVELS}
 
 def _tuple(value: Any) -> Any:
     try:
-        is_short = len(value) <= MOST_COUNTS if is_sequence(value) else is_array(value)
-        return tuple(value) if is_short else value
-    except (TypeError, OverflowError):  # no sequence, or a long one: check says so
+        is_list = is_sequence(value) or (is_array(value) and len(value.shape) == 1)
+        return tuple(value) if is_list and len(value) <= MOST_COUNTS else value
+    except Exception:  # noqa: BLE001 (it is anybody's code, or a size is not known: check says so)
         return value
 
 

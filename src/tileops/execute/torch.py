@@ -110,7 +110,13 @@ class Torch(Executor):
             )
         if x.is_quantized:
             self._check_quantized(operator, x)
-        shape = tuple(x.shape)
+        try:
+            shape = tuple(x.shape)
+        except RuntimeError as error:
+            raise ShapeError(
+                f"{operator}: the input is an {type(x).__name__}, which has no shape yet; call its "
+                f"module first"
+            ) from error
         if shape and type(shape[0]) is not int and is_tracing():
             return tuple(map(int, shape))  # sizes are tensors there
         return shape
