@@ -214,13 +214,13 @@ def test_a_damaged_image_is_refused(tmp_path, before, after):
 
 def test_an_image_needs_three_counts(tmp_path):
     Image.new("L", (3, 2)).save(tmp_path / "x.png")  # which two would make gray with alpha
-    for command, counts, example in (
-        ("tile --repeats", (4, 6), "4 6 1"),
-        ("expand --shape", (3,), "1 1 3"),
+    for command, counts, given, example in (
+        ("tile --repeats", (4, 6), "2 numbers", "4 6 1"),
+        ("expand --shape", (3,), "1 number", "1 1 3"),
     ):
         name, option = command.split()
         done = run(name, "x.png", "y.png", option, *counts, cwd=tmp_path)
-        refused(done, f"{option} has {len(counts)} numbers", f"one for each, such as {example}")
+        refused(done, f"{option} has {given};", f"one for each, such as {example}")
     assert run("tile", "x.png", "y.npy", "--repeats", 4, 6, cwd=tmp_path).returncode == 0
 
 

@@ -210,8 +210,9 @@ def expand_repeats_of_result(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Expand, known by its result: each axis has the size of the input's, or repeats a 1."""
     if len(shape) > len(result):
+        axes = "axis" if len(shape) == 1 else "axes"
         raise argument.error(
-            f"{argument.operator}: {argument.name}={show(shape)} has {len(shape)} axes and g has "
+            f"{argument.operator}: {argument.name}={show(shape)} has {len(shape)} {axes} and g has "
             f"{len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
         )
     padded, _ = align(shape, result)

@@ -152,8 +152,9 @@ def _apply(
             f"--{argument.name} needs a whole number for each axis, such as {_SUCH_AS[operator]}"
         )
     if len(counts) != _IMAGE_AXES and _files.is_image(src) and _files.is_image(dst):
+        numbers = "number" if len(counts) == 1 else "numbers"
         raise CommandError(
-            f"--{argument.name} has {len(counts)} numbers; an image has the axes height, width "
+            f"--{argument.name} has {len(counts)} {numbers}; an image has the axes height, width "
             f"and channels; give one for each, such as {_SUCH_AS[operator]}"
         )
     x = _files.read(src, None if 0 in counts else max_bytes)

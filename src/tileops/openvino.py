@@ -60,6 +60,9 @@ def tile(data: Any, repeats: Any) -> Any:
     RepeatsError
         If `repeats` is not one-dimensional. A count that is no known integer (bool,
         float, traced) is also a TypeError.
+    ShapeError
+        If `data` has a size that is not known, or if the result has more axes than the
+        library's arrays can have (64 in NumPy).
     DTypeError
         If `data` is no array, or of a dtype that OpenVINO lacks.
     OutputTooLargeError

@@ -39,7 +39,7 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
         neither of T nor int64 (bool, int32, another float, traced) is also a TypeError.
     ShapeError
         If `axis` is out of range, NaN or not whole, or not one element. One that
-        is neither of T nor int64 is also a TypeError.
+        is neither of T nor int64 is also a TypeError. If `input` has a size that is not known.
     DTypeError
         If `input` is no array, or of another dtype.
     OutputTooLargeError
@@ -90,6 +90,8 @@ def tile_6(input: Any, repeats: Any) -> Any:
         If `repeats` does not have one count for each axis, is not one-dimensional, or a
         count is negative. Counts of another dtype than int64 (bool, int32, float,
         traced) are also a TypeError.
+    ShapeError
+        If `input` has a size that is not known.
     DTypeError
         If `input` is no array, or of a dtype that T does not include.
     OutputTooLargeError
@@ -138,6 +140,8 @@ def tile_13(input: Any, repeats: Any) -> Any:
         If `repeats` does not have one count for each axis, is not one-dimensional, or a
         count is negative. Counts of another dtype than int64 (bool, int32, float,
         traced) are also a TypeError.
+    ShapeError
+        If `input` has a size that is not known.
     DTypeError
         If `input` is no array, or of a dtype that T does not include.
     OutputTooLargeError
@@ -186,9 +190,10 @@ def expand_8(input: Any, shape: Any) -> Any:
     Raises
     ------
     ShapeError
-        If two sizes differ and neither is 1, if a size is negative, or if `shape` is
-        not one-dimensional. Sizes of another dtype than int64 (bool, int32, float,
-        traced) are also a TypeError.
+        If two sizes differ and neither is 1, if a size is negative, if `shape` is not
+        one-dimensional, if `input` has a size that is not known, or if the result has more
+        axes than the library's arrays can have (64 in NumPy). Sizes of another dtype than
+        int64 (bool, int32, float, traced) are also a TypeError.
     DTypeError
         If `input` is no array, or of a dtype that T does not include.
     OutputTooLargeError
@@ -235,9 +240,10 @@ def expand_13(input: Any, shape: Any) -> Any:
     Raises
     ------
     ShapeError
-        If two sizes differ and neither is 1, if a size is negative, or if `shape` is
-        not one-dimensional. Sizes of another dtype than int64 (bool, int32, float,
-        traced) are also a TypeError.
+        If two sizes differ and neither is 1, if a size is negative, if `shape` is not
+        one-dimensional, if `input` has a size that is not known, or if the result has more
+        axes than the library's arrays can have (64 in NumPy). Sizes of another dtype than
+        int64 (bool, int32, float, traced) are also a TypeError.
     DTypeError
         If `input` is no array, or of a dtype that T does not include.
     OutputTooLargeError
