@@ -411,6 +411,66 @@ def test_a_tile_1_in_a_branch_of_a_function_is_refused():
     assert upgrade(inlined).opset_import[0].version == 13
 
 
+def test_functions_beside_a_tile_1_are_refused_and_others_kept():
+    model = (
+        '<ir_version: 8, opset_import: ["": 5, "f": 1]> '
+        "g (float[2] x, float t, float a) => (float[n] y) {{ z = f.pass (x)  y = {node} }}"
+        '<domain: "f", opset_import: ["f": 1]> pass (x) => (z) {{ z = f.own (x) }}'
+    )
+    with pytest.raises(tileops.UnsupportedError, match="has functions, which onnx"):
+        upgrade(parse_model(model.format(node="Tile (z, t, a)")))
+    kept = parse_model(model.format(node="Relu (z)"))
+    assert upgrade(kept) == kept
+
+
+def test_a_tile_of_another_domain_is_another_operator():
+    model = parse_model(WITH.format(inputs="float[2] p", node="own.Tile (p)"))
+    assert ("Tile", "own") in {(node.op_type, node.domain) for node in upgrade(model).graph.node}
+
+
+def test_a_malformed_model_is_refused_by_the_checker():
+    model = constant()
+    model.graph.node[2].output[0] = "other"
+    with pytest.raises(onnx.checker.ValidationError):
+        upgrade(model)
+
+
+def test_a_constant_count_is_one_after_a_computed_one_too():
+    """The rank of what a computed count gives is that of its input."""
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> g (float[2, 3] x, float t) => (float[a, b] y) {'
+        "  two = Constant <value = float {2.0}> ()  one = Constant <value = float {1.0}> ()"
+        "  z = Tile (x, t, one)  y = Tile (z, two, one) }"
+    )
+    upgraded = upgrade(model)
+    assert kinds(upgraded).count("ScatterElements") == 1
+    assert np.array_equal(run(upgraded, x=X, t=np.float32(3)), np.tile(X, (1, 6)))
+
+
+def test_declared_shapes_of_other_values_count_and_stay():
+    model = parse_model(WITH.format(inputs="float[2] p", node="own.Any (p)  w = Tile (z, t, one)"))
+    model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3]))
+    upgraded = upgrade(model)
+    assert "ScatterElements" not in kinds(upgraded)
+    assert list(upgraded.graph.value_info) == list(model.graph.value_info)
+
+
+@pytest.mark.parametrize("ir_version, is_tensor", [(3, False), (4, True)])
+def test_what_adapters_add_is_as_the_format_has_it(ir_version, is_tensor):
+    """Old models have initializers of inputs only, and keep these."""
+    model = parse_model(
+        f'<ir_version: {ir_version}, opset_import: ["": 5]> '
+        "g (float[2, 3] x, float tiles) => (float[a, b] y) <float tiles = {3}> {"
+        "  one = Constant <value = float {1.0}> ()"
+        "  wide = Pad <pads = [0, 1, 0, 1]> (x)  y = Tile (wide, tiles, one) }"
+    )
+    upgraded = upgrade(model)
+    added = [tensor.name for tensor in upgraded.graph.initializer if tensor.name != "tiles"]
+    assert bool(added) == is_tensor
+    wide = np.pad(X, ((0, 0), (1, 1)))
+    assert np.array_equal(run(upgraded, x=X), np.tile(wide, (1, 3)))
+
+
 BATCH = "float[1,2,4] p, float[2] s, float[2] b, float[2] m, float[2] v"
 CONSUMED = "<consumed_inputs=[0,0,0,1,1]"
 ANY = "float[3,3,3] p"
