@@ -174,6 +174,13 @@ def test_errors_say_what_is_wrong(xp, call, error, message):
         call(g)
 
 
+@pytest.mark.library("numpy", "array_api_strict", "dask", "cupy")
+def test_a_sum_over_more_axes_than_an_array_has_is_refused(xp):
+    g = xp.plain(np.zeros((0,) * 33, "V4"), "float32")
+    with pytest.raises(tileops.ShapeError, match="needs 66 axes"):
+        tileops.tile_adjoint(g, (2,) * 33, (0,) * 33)
+
+
 def test_what_has_no_sums_is_refused(xp):
     g = xp.plain(np.ones(2, bool).view("V1"), "bool")
     with pytest.raises(tileops.DTypeError, match=r"^tile_adjoint: g has dtype .*bool.* no sums"):

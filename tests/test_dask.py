@@ -122,6 +122,13 @@ def test_masks_and_records_of_chunks_survive(da, counts):
         assert result.compute().tolist() == np.tile(records, counts).tolist()
 
 
+def test_an_adjoint_keeps_a_foreign_byte_order(da):
+    g = da.from_array(np.arange(12, dtype=">i2"), chunks=4)
+    result = tileops.tile_adjoint(g, 4, 3)
+    assert result.dtype.str == result.compute().dtype.str == ">i2"
+    assert result.compute().tolist() == [12, 15, 18, 21]
+
+
 def test_an_adjoint_of_nothing_is_lazy_and_of_its_kind(da):
     empty = da.from_array(np.ma.array(np.ones(0), mask=[]), asarray=False)
     result = tileops.tile_adjoint(empty, 3, 0).compute()

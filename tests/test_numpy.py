@@ -178,9 +178,9 @@ def test_out_is_between_plain_arrays():
 
 
 def test_numpy_scalars_are_arrays_of_rank_zero():
-    result = tileops.tile(np.float32(2.5), (2,))
-    assert (result.dtype, result.tolist()) == (np.float32, [2.5, 2.5])
-    assert tileops.tile(np.datetime64("2026-01-01"), 2).dtype == "M8[D]"
+    for scalar in (np.float32(2.5), np.int64(12345), np.complex128(1 + 2j), np.datetime64("2026")):
+        for result in (tileops.tile(scalar, (2,)), tileops.expand(scalar, 2)):
+            assert (result.dtype, result.tolist()) == (scalar.dtype, [scalar.item()] * 2)
     assert type(tileops.tile(np.int8(1), ())) is np.ndarray
 
 
