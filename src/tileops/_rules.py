@@ -285,12 +285,12 @@ def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> Non
     Zero sizes are left out of the product: libraries multiply the others all the
     same, and JAX ends the process when that overflows.
     """
-    extent = _extent(shape)
-    if exceeds(extent * max(itemsize, 1), LIMIT):
+    product = extent(shape)
+    if exceeds(product * max(itemsize, 1), LIMIT):
         elements = f" elements of {itemsize} bytes" if itemsize > 1 else ""
         raise OutputTooLargeError(
             f"{argument.operator}: the result's shape {show(shape)} is larger than any array: "
-            f"its sizes, zeros left out, multiply to {show(extent)}{elements}, past 2**63-1; "
+            f"its sizes, zeros left out, multiply to {show(product)}{elements}, past 2**63-1; "
             f"reduce the {argument.name} or the input"
         )
 
@@ -303,7 +303,7 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
             f"max_bytes={show(max_bytes)} cannot be kept; omit max_bytes here"
         )
     most = index(max_bytes)
-    nbytes = 0 if 0 in shape else _extent(shape) * itemsize
+    nbytes = 0 if 0 in shape else extent(shape) * itemsize
     if nbytes > most:
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {show(shape)} takes {nbytes} bytes, more "
@@ -311,9 +311,10 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
         )
 
 
-def _extent(shape: tuple[int, ...]) -> int:
-    extent = 1
+def extent(shape: tuple[int, ...]) -> int:
+    """Multiply the sizes that are known, zeros left out."""
+    product = 1
     for size in shape:  # a loop, which torch.compile can trace
         if known(size) and size:
-            extent *= size
-    return extent
+            product *= size
+    return product

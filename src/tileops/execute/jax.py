@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from tileops._plan import MOST_AXES, Plan
-from tileops._rules import LIMIT, Operator, known, show
+from tileops._rules import LIMIT, Operator, extent, known, show
 from tileops.errors import DTypeError, OutputTooLargeError
 from tileops.execute.array_api import Executor, wide_dtype
 
@@ -54,7 +54,7 @@ class Jax(Executor):
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
         """Plan; XLA counts the bits of narrow elements, and ends the process if these overflow."""
         plan = super().plan(operator, x, counts)
-        if x.dtype in _NARROW and prod(n for n in plan.shape if known(n) and n) > LIMIT // 8:
+        if x.dtype in _NARROW and extent(plan.shape) > LIMIT // 8:
             raise OutputTooLargeError(
                 f"{operator.name}: the result's shape {show(plan.shape)} of {x.dtype} is larger "
                 f"than any array of JAX, whose bits are counted, up to 2**63-1; reduce the "

@@ -310,8 +310,8 @@ def _is_plain(x: Any) -> bool:
     return (
         type(x) in PLAIN
         and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
-        and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001 (there is no public
-        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001  name for either)
+        and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001 (there is no public name)
+        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001
     )
 
 
