@@ -52,9 +52,10 @@ def test_64_bits_are_kept_or_refused(library, tmp_path):
 
 def test_a_device_that_is_not_there_is_refused_in_one_line(library, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(3, dtype=np.int32))
-    words = ("tile", "x.npy", "y.npy", "--repeats", 2, "--device", "nowhere")
-    done = run(library, *words, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "nowhere" in done.stderr
-    assert done.stderr.count("\n") == 1
+    words = ("tile", "x.npy", "y.npy", "--repeats", 2, "--device")
+    for device in ("nowhere", "cpu:99", "cpu:x"):
+        done = run(library, *words, device, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"on device {device}: its devices here: cpu" in done.stderr
+        assert done.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]

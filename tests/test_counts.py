@@ -1,6 +1,7 @@
 """What is accepted as repeats or a shape, and what is refused."""
 
 from collections import UserList
+from enum import IntEnum
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +13,15 @@ from memory import peak_of
 import variants
 
 ONE = tileops.directml.TensorDesc("FLOAT32", (1, 1))
+
+
+class Count(IntEnum):
+    TWO = 2
+
+
+class Index:
+    def __index__(self):
+        return 2
 
 
 @pytest.fixture
@@ -33,6 +43,10 @@ def x(xp, rng):
         np.array([2]),
         np.array([2], ">i4"),
         [np.array(2, np.int8)],
+        Count.TWO,
+        [Count.TWO],
+        Index(),
+        (Index(),),
         (np.int64(2),),
     ],
     ids=repr,
@@ -103,8 +117,8 @@ def test_other_things_are_no_counts(x, counts):
         tileops.expand_shape(counts, 1)
 
 
-def test_counts_lie_in_one_dimension(x):
-    for nested in ([[1, 2]], ((1,), (2,)), [range(2)]):
+def test_counts_lie_in_one_dimension(xp, x):
+    for nested in ([[1, 2]], ((1,), (2,)), [range(2)], [np.array([1, 2])], [xp.numbers(1, 2)]):
         with pytest.raises(
             tileops.RepeatsTypeError, match=r"^tile: repeats\[0\] .*flatten repeats"
         ):
@@ -137,7 +151,7 @@ class Elsewhere:
 @pytest.mark.parametrize(
     "thing, shown",
     [
-        (Hostile(), "Hostile"),
+        (Hostile(), "Hostile <Hostile instance.*>"),
         (Elsewhere(), "Elsewhere <.*>"),
         ({10**5000}, "set"),
         ("2" * 1000, r"str '2{199}\.\.\."),
@@ -152,6 +166,17 @@ def test_what_is_no_count_is_shown_shortly_whatever_it_is(thing, shown):
         tileops.onnx.tile_1(x, thing, 0)
     with pytest.raises(tileops.DTypeError, match=rf"copy is {shown}; it must be True"):
         tileops.tile(x, 2, copy=thing)
+
+
+@pytest.mark.library("numpy")
+def test_an_error_writes_no_more_of_a_value_than_it_shows():
+    nested = [list(range(2**20))] * 2
+
+    def refused():
+        with pytest.raises(tileops.RepeatsTypeError, match=r"\[\[0, 1, 2, .*\.\.\.;"):
+            tileops.tile(np.ones(3), [nested])
+
+    assert peak_of(refused) < 2**18
 
 
 @pytest.mark.library("numpy")

@@ -23,7 +23,17 @@ class Unprintable:
 
 
 REFUSED = {
-    "Tile-1": [(2.5, 0), (float("nan"), 0), (-1, 0), (True, 0), (2, 2), (2, 0.5), (2**62, 0)],
+    "Tile-1": [
+        ([2], 0),
+        (2, [0]),
+        (2.5, 0),
+        (float("nan"), 0),
+        (-1, 0),
+        (True, 0),
+        (2, 2),
+        (2, 0.5),
+        (2**62, 0),
+    ],
     "Tile-6, Tile-13": [
         ((2,),),
         ((2, 2, 2),),
@@ -179,7 +189,7 @@ def test_a_desc_is_checked_without_an_array():
     assert desc.check() is None
     assert desc.check("6.4") is None
     assert (desc.repeats_count, desc.input_tensor.dimension_count) == (2, 2)
-    with pytest.raises(tileops.DTypeError, match=r"level 4\.0: a tensor has data type 'INT64'"):
+    with pytest.raises(tileops.DTypeError, match=r"level 4\.0: the input has data type 'INT64'"):
         desc.check("4.0")
 
     def checked(data_type="FLOAT32", sizes=(1, 2), output=None, repeats=(1, 2), level="4.1"):
@@ -212,7 +222,7 @@ def test_a_desc_is_checked_without_an_array():
     ):
         with pytest.raises(error, match=r"^DirectML Tile"):
             checked(**change)
-    with pytest.raises(tileops.DTypeError, match=r"a tensor is tuple \(1, 2\); pass a TensorDesc"):
+    with pytest.raises(tileops.DTypeError, match=r"the input is tuple \(1, 2\); pass a TensorDesc"):
         TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
     for counts in ({1, 2}, {1: 1, 2: 2}, b"\x01\x02", iter((1, 2))):
         with pytest.raises(tileops.RepeatsTypeError, match=r"repeats is .*; counts must be"):

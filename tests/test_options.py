@@ -73,6 +73,14 @@ def test_max_bytes_is_a_limit_on_what_is_written(x, operator):
         operator(x, (2**30, 1, 1), copy=True, max_bytes=2**30)
 
 
+def test_max_bytes_counts_the_bytes_of_every_dtype(xp, rng):
+    for dtype, itemsize in xp.dtypes.items():
+        x = xp.make(variants.random_bits(rng, dtype, itemsize, (2, 1)), dtype)
+        assert tuple(tileops.tile(x, 3, max_bytes=6 * itemsize).shape) == (2, 3), dtype
+        with pytest.raises(tileops.OutputTooLargeError, match=f"takes {6 * itemsize} bytes"):
+            tileops.tile(x, 3, max_bytes=6 * itemsize - 1)
+
+
 def test_max_bytes_does_not_count_a_view(xp, x):
     if xp.has_views:
         assert tuple(tileops.expand(x, (2**40, 1, 1), max_bytes=0).shape) == (2**40, 2, 1)

@@ -549,6 +549,16 @@ def test_limits_of_a_specification_hold_for_symbols(torch):
         )
 
 
+def test_a_limit_of_bytes_may_be_a_symbol(torch):
+    call = torch.compile(
+        lambda x, n: tileops.tile(x, (2, 2), max_bytes=n), backend="eager", dynamic=True
+    )
+    for n in (192, 10**6):
+        assert call(torch.ones(3, 4), n).shape == (6, 8)
+    with pytest.raises(tileops.OutputTooLargeError, match="takes 192 bytes"):
+        call(torch.ones(3, 4), 191)
+
+
 def test_limits_of_a_specification_bound_no_export(torch):
     class Tile(torch.nn.Module):
         def forward(self, x):

@@ -73,7 +73,7 @@ def set_thresholds(monkeypatch, name):
                 monkeypatch.setattr(importlib.import_module(module), threshold, value)
     if name != "measured" and "torch" in sys.modules:
         torch = importlib.import_module("tileops.execute.torch")
-        monkeypatch.setattr(torch, "_PAGES", 1)
+        monkeypatch.setattr(torch, "HUGE", 1)
         monkeypatch.setattr(torch, "_SHORT", 2**40)
         monkeypatch.setattr(torch, "_SHORT_OF_MANY", 2**40)
         monkeypatch.setattr(torch, "_SINGLE", 1)

@@ -6,7 +6,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, describe, exceeds, show
+from tileops._rules import Argument, describe, exceeds, show, type_name
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20
@@ -44,7 +44,7 @@ def _read_other(argument: Argument, value: Any, of: Executor | None) -> tuple[in
     if argument.is_vector:
         raise argument.error(
             f"{argument.operator}: {argument.name} is {show(count)}, a single {argument.noun}; it "
-            f"must be one-dimensional; pass a sequence, such as ({show(count)},)"
+            f"must be one-dimensional; pass a sequence of one for each axis"
         )
     return (count,)
 
@@ -79,10 +79,14 @@ def is_array(value: Any) -> bool:
 def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -> int:
     if type(count) is int:
         return count
-    if is_array(count):
-        if len(count.shape) == 0:
-            return _read_array(argument, where, count, of)[0]
-    elif execute.is_symbolic(count):
+    if is_array(count) and len(count.shape) == 0:
+        return _read_array(argument, where, count, of)[0]
+    if is_array(count) or is_sequence(count):
+        raise argument.type_error(
+            f"{argument.operator}: {argument.name}{where} is {describe(count)}; {argument.noun}s "
+            f"must be integers in one dimension; flatten {argument.name}"
+        )
+    if execute.is_symbolic(count):
         if of is not None and not of.is_symbolic(count):
             raise argument.type_error(
                 f"{argument.operator}: {argument.name}{where} is the symbolic size {count}, which "
@@ -90,12 +94,7 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
                 f"traces"
             )
         return count  # type: ignore[no-any-return]
-    elif is_sequence(count):
-        raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} is {describe(count)}; {argument.noun}s "
-            f"must be integers in one dimension; flatten {argument.name}"
-        )
-    elif not isinstance(count, bool):
+    if not isinstance(count, bool):
         try:
             # torch.compile does not find the index of an enum's member.
             return int(count) if isinstance(count, int) else index(count)
@@ -146,8 +145,8 @@ def executor_of_counts(argument: Argument, where: str, array: Any) -> Executor:
     """Give the executor of an array of counts, or refuse one of no known library."""
     executor = execute.find(array)
     if executor is None:
-        kind = f"{type(array).__module__}.{type(array).__name__}"
-        raise _not_an_integer(argument, where, f"{kind}, an array of no known library")
+        found = f"{type_name(type(array))}, an array of no known library"
+        raise _not_an_integer(argument, where, found)
     return executor
 
 

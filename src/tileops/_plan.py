@@ -6,9 +6,10 @@ strides. An axis of size n repeated r times is split into (1, n), spread to
 """
 
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
-from tileops._rules import Operator, check_size, known
+from tileops._rules import Operator, check_size, is_empty, is_equal, known
 
 
 class Plan(NamedTuple):
@@ -83,7 +84,7 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
     """Plan the repetition of an array of `rank` axes, padded to `source`."""
     # An empty axis stays empty however often it is repeated, and a count without
     # effect must not overflow a library's product of extents.
-    repeats = tuple(1 if known(n) and n == 0 else r for n, r in zip(source, repeats, strict=True))
+    repeats = tuple(1 if is_equal(n, 0) else r for n, r in zip(source, repeats, strict=True))
     split: list[int] = []
     spread: list[int] = []
     repeated: list[int] = []
@@ -91,11 +92,11 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
     for n, r in zip(source, repeats, strict=True):
         # Axes whose size stays 1 are left out. Each of the others then at least doubles the
         # result, so that one that is not empty has 63 of them at most.
-        if known(r) and r == 1:
-            if not (known(n) and n == 1):
+        if is_equal(r, 1):
+            if not is_equal(n, 1):
                 split.append(n)
                 spread.append(n)
-        elif known(n) and n == 1:
+        elif is_equal(n, 1):
             repeated.append(len(spread))
             split.append(1)
             spread.append(r)
@@ -105,11 +106,7 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
             spread += (r, n)
             merges = True
     shape = tuple(n * r for n, r in zip(source, repeats, strict=True))
-    nbytes = itemsize
-    is_empty = False
-    for size in shape:
-        nbytes *= size if known(size) else 0
-        is_empty = is_empty or (known(size) and size == 0)
+    nbytes = prod(shape) * itemsize if all(map(known, shape)) else 0
     strides: tuple[int, ...] = ()
     if nbytes and not merges:
         steps = contiguous(source, itemsize)
@@ -122,8 +119,8 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
         shape=shape,
         merges=merges,
         repeated=tuple(repeated),
-        is_view=is_empty or not merges,
-        is_identity=len(source) == rank and all(known(r) and r == 1 for r in repeats),
+        is_view=is_empty(shape) or not merges,
+        is_identity=len(source) == rank and all(is_equal(r, 1) for r in repeats),
         nbytes=nbytes,
         row=_row(source, repeats, itemsize) if nbytes else 0,
         strides=strides,

@@ -7,8 +7,9 @@ know whether two sizes are equal: the library then decides, or fixes its value.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from operator import index
+from reprlib import Repr
 from typing import Any, NamedTuple
 
 from tileops.errors import (
@@ -27,6 +28,9 @@ _SHOWN = 64
 """The most counts that an error lists."""
 _WIDEST = 200
 """The most characters of any other value that an error shows."""
+_shorten = Repr()
+_shorten.maxtuple = _shorten.maxlist = _shorten.maxdict = _shorten.maxset = _SHOWN
+_shorten.maxstring = _shorten.maxother = 3 * _WIDEST
 
 
 class Argument(NamedTuple):
@@ -87,6 +91,16 @@ def known(count: int) -> bool:
     return type(count) is int
 
 
+def is_equal(count: int, number: int) -> bool:
+    """Whether a size or count is known to be a number."""
+    return known(count) and count == number
+
+
+def is_empty(shape: tuple[int, ...]) -> bool:
+    """Whether an axis is known to have no elements."""
+    return any(is_equal(size, 0) for size in shape)
+
+
 def is_less(count: int, other: int) -> bool:
     """Whether one count is known to be less than another."""
     return known(count) and known(other) and count < other
@@ -109,11 +123,17 @@ def show(counts: int | tuple[int, ...]) -> str:
     return str(counts)
 
 
+def type_name(cls: type) -> str:
+    """Name a class, by its module, too, unless it is built in."""
+    name = cls.__qualname__
+    return name if cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
+
+
 def describe(value: Any) -> str:
     """Write what was given in place of something else: its type, and what fits of its value."""
     name = type(value).__name__
     try:
-        text = show(value) if type(value) is int else " ".join(repr(value).split())
+        text = show(value) if type(value) is int else " ".join(_shorten.repr(value).split())
     except Exception:  # noqa: BLE001 (it is anybody's code, or an int of thousands of digits)
         return name
     return f"{name} {text if len(text) <= _WIDEST else text[:_WIDEST] + '...'}"
@@ -194,9 +214,9 @@ def expand_repeats(
     shape, target = align(shape, target)
     repeats = []
     for axis, (size, wanted) in enumerate(zip(shape, target, strict=True)):
-        if known(size) and size == 1:
+        if is_equal(size, 1):
             repeats.append(wanted)
-        elif (known(wanted) and wanted == 1) or size == wanted:
+        elif is_equal(wanted, 1) or size == wanted:
             repeats.append(1)
         elif size == 1:
             repeats.append(wanted)
@@ -218,7 +238,7 @@ def expand_repeats_of_result(
     padded, _ = align(shape, result)
     repeats = []
     for axis, (size, found) in enumerate(zip(padded, result, strict=True)):
-        if known(size) and size == 1:
+        if is_equal(size, 1):
             repeats.append(found)
         elif size == found:
             repeats.append(1)
@@ -303,7 +323,7 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
             f"max_bytes={show(max_bytes)} cannot be kept; omit max_bytes here"
         )
     most = index(max_bytes)
-    nbytes = 0 if 0 in shape else extent(shape) * itemsize
+    nbytes = prod(shape) * itemsize
     if nbytes > most:
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {show(shape)} takes {nbytes} bytes, more "
@@ -313,8 +333,4 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
 
 def extent(shape: tuple[int, ...]) -> int:
     """Multiply the sizes that are known, zeros left out."""
-    product = 1
-    for size in shape:  # a loop, which torch.compile can trace
-        if known(size) and size:
-            product *= size
-    return product
+    return prod([size for size in shape if known(size) and size])

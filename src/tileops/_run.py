@@ -4,9 +4,9 @@ from numbers import Integral
 from operator import index
 from typing import Any
 
-from tileops._counts import read_counts
+from tileops._counts import is_array, read_counts
 from tileops._plan import Plan
-from tileops._rules import Operator, check_dtype, check_limit, describe, known, show
+from tileops._rules import Operator, check_dtype, check_limit, describe, is_equal, show
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import executor_of, executors
 
@@ -60,7 +60,7 @@ def check_options(operator: str, copy: Any = True, out: Any = None, max_bytes: A
 
 
 def _is_integer(value: Any) -> bool:
-    if isinstance(value, bool) or (hasattr(value, "dtype") and not isinstance(value, Integral)):
+    if isinstance(value, bool) or (is_array(value) and not isinstance(value, Integral)):
         return False  # an array is none, though one of one element gives its index
     try:
         index(value)
@@ -77,7 +77,7 @@ def _no_view(operator: str, library: str, plan: Plan) -> str:
     axis = next(
         i
         for i, (n, r) in enumerate(zip(plan.source, plan.repeats, strict=True))
-        if not (known(n) and n == 1) and not (known(r) and r == 1)
+        if not is_equal(n, 1) and not is_equal(r, 1)
     )
     return (
         f"{refusal}: axis {axis} has size {show(plan.source[axis])} and is repeated "

@@ -77,7 +77,7 @@ def available(most: int | None = None) -> int:
 def _limit() -> int:
     """Read the variable, once: where the caches are full of other data, that takes 25 µs."""
     given = os.environ.get(VARIABLE, "")
-    if given.isdecimal() and len(given) < 10 and int(given):  # noqa: PLR2004
+    if given.isdecimal() and len(given) < 20 and int(given):  # noqa: PLR2004
         return min(int(given), _MOST)
     if given:
         warn(f"{VARIABLE} is {given!r}; it is ignored; set a whole number from 1 on", stacklevel=3)

@@ -205,11 +205,17 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
     except Exception as error:
         raise CommandError(f"--library {library} is broken ({_one_line(error)})") from error
     try:
-        return executor, executor.from_numpy(x, device)
+        return executor, _to_device(executor, x, device)
     except Exception as error:
         raise CommandError(
             f"--library {library} cannot hold {x.dtype} on device {device or 'default'}: {error}"
         ) from error
+
+
+def _to_device(executor: Executor, x: Any, device: str | None) -> Any:
+    if device is not None and not executor.has_device(device):
+        raise ValueError(f"its devices here: {', '.join(executor.devices()) or 'none'}")
+    return executor.from_numpy(x, device)
 
 
 def _one_line(error: BaseException) -> str:

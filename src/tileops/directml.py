@@ -168,16 +168,16 @@ class TileOperatorDesc:
             If there is no such feature level.
         """
         operator = _operator(feature_level)
-        for tensor in (self.input_tensor, self.output_tensor):
+        for name, tensor in (("input", self.input_tensor), ("output", self.output_tensor)):
             if not isinstance(tensor, TensorDesc):
                 raise DTypeError(
-                    f"{operator.name}: a tensor is {describe(tensor)}; pass a TensorDesc"
+                    f"{operator.name}: the {name} is {describe(tensor)}; pass a TensorDesc"
                 )
-        dtype = _dtype(operator, self.input_tensor)
+        dtype = _dtype(operator, "input", self.input_tensor)
         sizes = read_counts(_sizes(operator.name, "input"), self.input_tensor.sizes)
         repeats = read_counts(operator.argument, self.repeats)
         expected = result_shape(operator, sizes, repeats, np.dtype(dtype).itemsize)
-        if _dtype(operator, self.output_tensor) != dtype:
+        if _dtype(operator, "output", self.output_tensor) != dtype:
             raise DTypeError(
                 f"{operator.name}: the output has data type {self.output_tensor.data_type} and "
                 f"the input {self.input_tensor.data_type}; they must be the same"
@@ -333,16 +333,16 @@ def _sizes(operator: str, tensor: str) -> Argument:
     )
 
 
-def _dtype(operator: Operator, tensor: TensorDesc) -> str:
+def _dtype(operator: Operator, name: str, tensor: TensorDesc) -> str:
     """Name a data type as arrays do, or refuse one that the feature level does not have."""
     given: Any = tensor.data_type
-    names = {data_type: name for name, data_type in (operator.dtypes or {}).items()}
-    name = (
+    names = {data_type: dtype for dtype, data_type in (operator.dtypes or {}).items()}
+    dtype = (
         names.get(given.removeprefix("DML_TENSOR_DATA_TYPE_")) if isinstance(given, str) else None
     )
-    if name is None:
+    if dtype is None:
         raise DTypeError(
-            f"{operator.name}: a tensor has data type {describe(given).removeprefix('str ')}; this "
-            f"level takes {', '.join(names)}; pass one of these"
+            f"{operator.name}: the {name} has data type {describe(given).removeprefix('str ')}; "
+            f"this level takes {', '.join(names)}; pass one of these"
         )
-    return name
+    return dtype

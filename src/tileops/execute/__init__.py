@@ -14,6 +14,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
+from tileops._rules import type_name
 from tileops.errors import DTypeError
 from tileops.execute.array_api import Executor
 
@@ -66,11 +67,9 @@ def executor_of(operator: str, x: Any) -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
     executor = find(x)
     if executor is None:
-        module = type(x).__module__
-        name = type(x).__qualname__ if module == "builtins" else f"{module}.{type(x).__qualname__}"
         raise DTypeError(
-            f"{operator}: the input is {name}, no array; pass an array of NumPy, PyTorch, JAX, "
-            f"CuPy, Dask or any Array API library, for example numpy.asarray(x)"
+            f"{operator}: the input is {type_name(type(x))}, no array; pass an array of NumPy, "
+            f"PyTorch, JAX, CuPy, Dask or any Array API library, for example numpy.asarray(x)"
         )
     return executor
 
@@ -89,17 +88,22 @@ def find(x: Any) -> Executor | None:
     if not hasattr(x, "dtype"):  # torch.compile cannot trace that the tests below do not find it
         return None
     name = next((name for name, test in _TESTS.items() if test(x)), None)
-    if name is None and hasattr(x, "__array_namespace__") and not isinstance(x, type):
-        # Not imported: its class may have come here without its module.
-        executor = executors[type(x)] = _standard(str(type(x).__module__).partition(".")[0])
-    elif name is not None:
+    if name is not None:
         executor = executors[type(x)] = library(name)
+    elif hasattr(x, "__array_namespace__") and not isinstance(x, type):
+        # Not imported: its class may have come here without its module.
+        executor = executors[type(x)] = _standard(_package(x))
     return executor
+
+
+def _package(value: Any) -> str:
+    """Name the package that a value's class is of."""
+    return str(type(value).__module__).partition(".")[0]
 
 
 def is_symbolic(count: Any) -> bool:
     """Whether a count is a symbolic integer of a library in use."""
-    name = str(type(count).__module__).partition(".")[0]
+    name = _package(count)
     return name in LIBRARIES and name in sys.modules and library(name).is_symbolic(count)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tileops._plan import Plan
+from tileops._rules import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute._memory import Memory, as_array
 
@@ -16,8 +17,7 @@ def check_class(operator: str, cls: type, out: Any) -> None:
     """Refuse an `out` of another library."""
     if not isinstance(out, cls):
         raise DTypeError(
-            f"{operator}: out is {type(out).__module__}.{type(out).__name__}; for this input it "
-            f"must be {cls.__module__}.{cls.__name__}"
+            f"{operator}: out is {type_name(type(out))}; for this input it must be {type_name(cls)}"
         )
 
 

@@ -92,8 +92,6 @@ class Dask(Executor):
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Wrap a NumPy array in a lazy one."""
-        if device not in (None, "cpu"):
-            raise ValueError(f"Dask arrays of NumPy have no device {device!r}, only 'cpu'")
         # What objects take is not known, and so the library cuts them into no chunks by itself.
         return da.from_array(array, chunks=-1 if array.dtype.hasobject else "auto")
 

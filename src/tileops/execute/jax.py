@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from tileops._plan import MOST_AXES, Plan
-from tileops._rules import LIMIT, Operator, extent, known, show
+from tileops._rules import LIMIT, Operator, extent, is_empty, is_equal, known, show
 from tileops.errors import DTypeError, OutputTooLargeError
 from tileops.execute.array_api import Executor, wide_dtype
 
@@ -91,7 +91,7 @@ class Jax(Executor):
         wide = wide_dtype(self.dtype(g))
         if wide is not None:
             return self.sum(operator, g.astype(wide), plan, shape).astype(g.dtype)
-        if any(known(size) and size == 0 for size in plan.shape):
+        if is_empty(plan.shape):
             return jnp.broadcast_to(jax.lax.reduce_sum(g, axes=tuple(range(g.ndim))), shape)
         if isinstance(g, jax.core.Tracer):
             is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
@@ -120,8 +120,7 @@ class Jax(Executor):
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
         kind, _, number = (device or "").partition(":")
-        found = jax.devices(kind or None)
-        there = jax.device_put(array, found[int(number)] if number.isdecimal() else found[0])
+        there = jax.device_put(array, jax.devices(kind or None)[int(number or 0)])
         if there.dtype != array.dtype:
             raise ValueError(f"it becomes {there.dtype}; set JAX_ENABLE_X64=1 to keep 64 bits")
         return there
@@ -186,11 +185,11 @@ def _concatenate(x: Any, plan: Plan) -> Any:
 
     The library's tile replicates it along axes that are repeated, or refuses.
     """
-    if any(known(size) and size == 0 for size in plan.shape):
+    if is_empty(plan.shape):
         return jax.lax.full_like(x, 0, shape=plan.shape)
     if x.dtype in (jnp.int2, jnp.uint2):  # XLA's concatenation of these ends the process
         return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
-    is_one = [known(n) and n == 1 for n in plan.source]
+    is_one = [is_equal(n, 1) for n in plan.source]
     counts = list(zip(is_one, plan.source, plan.repeats, strict=True))
     x = jnp.broadcast_to(x, [r if one else n for one, n, r in counts])
     for axis, (one, _, r) in enumerate(counts):

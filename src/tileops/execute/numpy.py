@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tileops._plan import Plan
-from tileops._rules import Operator
+from tileops._rules import Operator, type_name
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
 from tileops.execute._memory import memory_of
 from tileops.execute.array_api import Executor, wide_dtype
 
-_PLAIN = (np.ndarray, np.memmap)
+PLAIN = (np.ndarray, np.memmap)
 """Classes that add nothing to a result: what is made of a file is not in it."""
 
 _NARROW_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (1, 2, 4))
@@ -104,6 +104,7 @@ class NumPy(Executor):
     def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
         if type(x) is not np.ndarray or type(out) is not np.ndarray:
+            _out.check_class(operator, np.ndarray, out)
             x, out = _plain(operator, "input", x), _plain(operator, "out", out)
         _out.check_layout(operator, x, out, plan)
         if not out.flags.writeable:
@@ -116,11 +117,10 @@ class NumPy(Executor):
         """Sum over what a plan repeats; of any byte order, of subclasses and masked arrays, too."""
         if isinstance(g, np.ma.MaskedArray) and issubclass(g.baseclass, np.matrix):
             g = np.ma.array(np.asarray(g), mask=np.ma.getmask(g))
-        is_plain = type(g) in _PLAIN or isinstance(g, (np.generic, np.matrix))
+        is_plain = type(g) in PLAIN or isinstance(g, (np.generic, np.matrix))
         total = _as_array(g) if is_plain else g
         if plan.repeated:
-            dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype)
-            dtype = dtype if dtype.isnative else dtype.newbyteorder("=")
+            dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype).type  # of the native byte order
             spread = total.reshape(plan.spread)
             total = spread.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
             if isinstance(total, np.ma.MaskedArray) and spread.size == 0:
@@ -133,8 +133,6 @@ class NumPy(Executor):
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Give the array itself."""
-        if device not in (None, "cpu"):
-            raise ValueError(f"NumPy has no device {device!r}, only 'cpu'")
         return array
 
 
@@ -148,12 +146,10 @@ def _name(dtype: Any) -> str | None:
 
 def _plain(operator: str, name: str, array: Any) -> Any:
     """Give an array as a plain one, or refuse what is none or whose class adds values."""
-    if isinstance(array, np.generic) and name == "out":
-        raise DTypeError(f"{operator}: out is a scalar; pass an array")
-    if type(array) not in _PLAIN and not isinstance(array, np.generic):
+    if type(array) not in PLAIN and not isinstance(array, np.generic):
         raise DTypeError(
             f"{operator}: out= works between plain NumPy arrays, and the {name} is "
-            f"{type(array).__module__}.{type(array).__name__}; pass numpy.ndarray, or omit out="
+            f"{type_name(type(array))}; pass numpy.ndarray, or omit out="
         )
     return _as_array(array)
 
@@ -178,7 +174,7 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     """Make the result of an array's values, and give it what the array's class adds."""
-    if type(x) in _PLAIN or isinstance(x, np.generic):
+    if type(x) in PLAIN or isinstance(x, np.generic):
         return make(_as_array(x), plan)
     if type(x) is np.ma.MaskedArray:
         result: Any = make(np.asarray(x), plan).view(np.ma.MaskedArray)

@@ -10,7 +10,7 @@ from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._plan_host import NUMBERS
-from tileops._rules import Operator, known
+from tileops._rules import Operator, is_equal
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
 from tileops.execute._memory import HUGE, Memory, alignment_of, as_array, prefer_huge_pages
@@ -52,9 +52,6 @@ _MOST_SUMMED = 64
 
 _KINDS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
-
-_PAGES = HUGE
-"""New results on the CPU of at least this many bytes are better put into huge pages."""
 
 _SHORT = 32
 """Rows of several elements, and of fewer bytes, are slower by the library than by a plan."""
@@ -186,7 +183,7 @@ class Torch(Executor):
         if plan.nbytes < host.LEAST:
             return _repeat(x, plan)
         is_moved = _pays(x, plan)
-        if not (is_moved or (x.is_cpu and plan.nbytes >= _PAGES)) or not _is_private(x):
+        if not (is_moved or (x.is_cpu and plan.nbytes >= HUGE)) or not _is_private(x):
             return _repeat(x, plan)
         if x.requires_grad and torch.is_grad_enabled() and not x.is_inference():
             return _Repeat.apply(x, plan, is_moved)
@@ -213,7 +210,7 @@ class Torch(Executor):
         if kept is not None:
             return self.sum(operator, g.view(kept), plan, shape).view(g.dtype)
         wide = wide_dtype(self.dtype(g))
-        if wide and (g.dtype not in _HALVES or all(known(n) and n == 1 for n in shape)):
+        if wide and (g.dtype not in _HALVES or all(is_equal(n, 1) for n in shape)):
             return self.sum(operator, g.to(getattr(torch, wide)), plan, shape).to(g.dtype)
         try:
             spread = g.reshape(plan.spread)
@@ -281,15 +278,16 @@ class Torch(Executor):
         return x.numpy()
 
     def devices(self) -> list[str]:
-        """Name the CPU and each GPU."""
-        return ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+        """Name the CPU and each GPU, or what else accelerates the library here."""
+        kind = torch.accelerator.current_accelerator()
+        return ["cpu", *(f"{kind}:{i}" for i in range(torch.accelerator.device_count()))]
 
 
 def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
     """Give -1 for sizes that stay: an exported program would compute those that are symbols."""
     added = len(plan.shape) - rank
     axes = enumerate(zip(plan.shape, plan.repeats, strict=True))
-    return tuple(-1 if i >= added and known(r) and r == 1 else n for i, (n, r) in axes)
+    return tuple(-1 if i >= added and is_equal(r, 1) else n for i, (n, r) in axes)
 
 
 def _repeat(x: Any, plan: Plan) -> Any:
@@ -344,7 +342,7 @@ def _is_short(x: Any, plan: Plan) -> bool:
     Of single elements, that is where one number holds all repeats, and among many bytes.
     """
     if x.itemsize != plan.row or not plan.repeated:
-        has_many = len(plan.repeated) >= _MANY and plan.nbytes >= _PAGES
+        has_many = len(plan.repeated) >= _MANY and plan.nbytes >= HUGE
         short = _SHORT if plan.nbytes >= _LARGE else _SHORT_OF_SMALL
         return x.itemsize < plan.row < (_SHORT_OF_MANY if has_many else short)  # type: ignore[no-any-return]
     row = plan.row * plan.spread[plan.repeated[-1]]

@@ -84,7 +84,12 @@ def dtype_of(declared: Any) -> str | None:
 
 
 def dims_of(declared: Any) -> Any:
-    """Give a declared shape as a tuple: numbers, symbols, and "?" for what is unknown."""
+    """Give a declared shape as a tuple: numbers, symbols, and "?" for what is unknown.
+
+    None where not even the number of axes is known.
+    """
+    if not declared.HasField("shape"):
+        return None
     return tuple(
         dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
         for dim in declared.shape.dim

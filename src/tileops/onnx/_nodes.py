@@ -181,10 +181,7 @@ def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
     rank = len(found[0])
     if not -rank <= axis < rank:
         raise ShapeError(f"the inputs have shapes {shapes}; there is no axis {axis} to join")
-    parts = [to_host("Concat", value) for value in inputs]
-    if len({part.dtype.kind for part in parts}) > 1:
-        parts = [part.astype(object) for part in parts]  # texts, of which some are objects
     try:
-        return np.concatenate(parts, axis)
+        return np.concatenate([to_host("Concat", value) for value in inputs], axis)
     except ValueError as error:
         raise ShapeError(f"the inputs have shapes {shapes}, on axis {axis}: {error}") from error

@@ -81,8 +81,6 @@ def read_tiles_and_axis(dtypes: tuple[str, ...], tiles: Any, axis: Any) -> tuple
 
 
 def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
-    if isinstance(value, tuple | list) and len(value) == 1:
-        value = value[0]
     if is_array(value):
         value = _read_element(argument, value, dtypes)
     if type(value) is int or execute.is_symbolic(value):

@@ -10,10 +10,11 @@ import onnx
 from onnx.backend.base import Backend, BackendRep
 
 from tileops import execute
-from tileops._rules import TILE, Operator, describe, show
+from tileops._rules import TILE, Operator, describe, show, type_name
 from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
+from tileops.execute.numpy import PLAIN
 from tileops.onnx._models import (
     INLINE,
     check_attributes,
@@ -293,10 +294,9 @@ class _Prepared(BackendRep):
         taken = {"numpy": execute.library("numpy"), self.executor.library: self.executor}
         if execute.find(value) not in taken.values():
             raise DTypeError(
-                f"input {name!r} is {type(value).__module__}.{type(value).__name__}; pass an "
-                f"array of {' or '.join(taken)}"
+                f"input {name!r} is {type_name(type(value))}; pass an array of {' or '.join(taken)}"
             )
-        if isinstance(value, np.ndarray) and type(value) not in {np.ndarray, np.memmap}:
+        if isinstance(value, np.ndarray) and type(value) not in PLAIN:
             raise DTypeError(
                 f"input {name!r} is {type(value).__name__}, and a tensor is a plain array; "
                 f"pass numpy.asarray(x)"
@@ -325,9 +325,9 @@ def _check_input(name: str, value: Any, declared: Any) -> None:
             f"input {name!r} has dtype {executor.dtype(value)}; the model declares {expected}; "
             f"convert it"
         )
-    if declared.HasField("shape"):
+    dims = dims_of(declared)
+    if dims is not None:
         shape = executor.shape(f"input {name!r}", value)
-        dims = dims_of(declared)
         known = [dim if isinstance(dim, int) else None for dim in dims]
         if len(shape) != len(dims) or any(
             size not in {None, n} for size, n in zip(known, shape, strict=True)

@@ -192,18 +192,13 @@ def _check_meanings(model: Any) -> None:
     """Refuse nodes of opset 6 that the converter is known to make into ones that mean other."""
     for graph, types, _ in _scopes(model):
         for node in graph.node:
-            change = change_of(node, [_shape_of(name, types) for name in node.input])
+            shapes = [dims_of(_type_of(name, types)) for name in node.input]
+            change = change_of(node, shapes)
             if change:
                 raise UnsupportedError(
                     f"{name_of(node)}: onnx.version_converter would change what it means: "
                     f"{change}; replace it before the upgrade"
                 )
-
-
-def _shape_of(name: str, types: Any) -> Any:
-    """Give the sizes of a value, None where not even their number is known."""
-    declared = _type_of(name, types)
-    return dims_of(declared) if declared.HasField("shape") else None
 
 
 def _convert(model: Any, version: int, original: Any) -> Any:
@@ -340,13 +335,13 @@ def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: An
 def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str | None:
     """Make repeats of constant counts, where the input's rank is known."""
     data, tiles, axis = node.input
-    given = _type_of(data, types)
+    shape = dims_of(_type_of(data, types))
     dtypes = _check_types(node, types)
-    if not given.HasField("shape") or not {tiles, axis} <= set(constants):
+    if shape is None or not {tiles, axis} <= set(constants):
         return None
     values = (read_tensor(name, constants[name]) for name in (tiles, axis))
     counts = read_tiles_and_axis(dtypes, *values)
-    _, repeats = TILE_1.align(TILE_1.argument, dims_of(given), counts)
+    _, repeats = TILE_1.align(TILE_1.argument, shape, counts)
     return made.constant(np.array(repeats, np.int64))
 
 
