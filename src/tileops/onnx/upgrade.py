@@ -337,7 +337,7 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
     data, tiles, axis = node.input
     shape = dims_of(_type_of(data, types))
     dtypes = _check_types(node, types)
-    if shape is None or not {tiles, axis} <= set(constants):
+    if shape is None or not {tiles, axis} <= constants.keys():
         return None
     values = (read_tensor(name, constants[name]) for name in (tiles, axis))
     counts = read_tiles_and_axis(dtypes, *values)
