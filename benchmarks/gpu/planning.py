@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 THRESHOLDS = {
     "cuda": {"tileops.execute.device": "LEAST"},
-    "cpu": {"tileops.execute.host": "LEAST", "tileops.execute.torch": "_PAGES"},
+    "cpu": {"tileops.execute.host": "LEAST", "tileops.execute.torch": "HUGE"},
 }
 """The bytes from which on copies are planned, where the modules of tileops keep them."""
 
