@@ -261,6 +261,33 @@ def test_little_memory_is_taken_beyond_the_result(kind, size, repeats):
     assert_takes_a_quarter(x, repeats, more=4 * 2**20)
 
 
+@pytest.mark.parametrize(
+    "row, joined",
+    [(16384, 1), (20480, 38), (20488, 36), (65536, 12), (98301, 1), (393216, 2), (393224, 1)],
+)
+def test_a_long_row_is_joined_with_its_repeats_in_memory_in_use(row, joined, rng, monkeypatch):
+    """The runs lie alike, take a core's cache, and are not made for new memory."""
+    runs, write = [], host._write
+
+    def spy(x, plan, *rest):
+        runs.append(plan.row)
+        write(x, plan, *rest)
+
+    monkeypatch.setattr(host, "_write", spy)
+    repeats = 2**25 // row + 1
+    x = rng.integers(0, 256, (1, row), np.uint8)
+    out = np.zeros((repeats, row), np.uint8)
+    tileops.tile(x, (repeats, 1), out=out)
+    assert runs == [joined * row]
+    assert (out == x).all()
+    moving._temporaries.clear()
+    assert peak_of(lambda: tileops.tile(x, (repeats, 1), out=out)) < 2**20
+    del runs[:]
+    assert (tileops.tile(x, (repeats, 1)) == x).all()
+    tileops.tile(x, (repeats - 2, 1), out=out[:-2])
+    assert runs == [row, row]
+
+
 def test_a_second_copy_of_a_kind_takes_no_memory():
     x = np.ones((1, 8192), np.uint8)
     out = np.ones((8192, 8192), np.uint8)

@@ -23,6 +23,10 @@ _TINY = {
         "SMALL": 1,
         "_ALWAYS": 1,
         "_COPIED": 8,
+        "_UNCACHED": 64,
+        "_JOINED": range(4, 17),
+        "_RUN": 40,
+        "ALIKE": 8,
     },
     "tileops.execute.device": {"LEAST": 1},
     "tileops._plan_host": {

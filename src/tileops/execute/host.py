@@ -1,14 +1,16 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
 from functools import lru_cache
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tileops import _threads
 from tileops._moves import Move, Nest, blocks, make_nest
-from tileops._plan import Plan, contiguous
+from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_host import (
+    ALIKE,
     cut,
     host_words,
     most_repeated_last,
@@ -16,6 +18,7 @@ from tileops._plan_host import (
     rows_repeated,
     threads_for,
 )
+from tileops._rules import TILE
 from tileops.execute._memory import (
     Memory,
     address_of,
@@ -25,8 +28,8 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.assigning import choose_assignment
-from tileops.execute.moving import as_words, carry_out
+from tileops.execute.assigning import assign, choose_assignment
+from tileops.execute.moving import Mover, as_words, carry_out
 
 SMALL = 1024
 """Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
@@ -45,6 +48,13 @@ _COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
 _ALIGNED = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
+
+_UNCACHED = 32 * 2**20
+"""Memory of at least this many bytes, which the caches do not hold, is written in long runs."""
+_JOINED = range(20 * 1024, 384 * 1024 + 1)
+"""The bytes of a row that is joined with its repeats for that."""
+_RUN = 768 * 1024
+"""The most bytes of what they make, which stays in a core's cache."""
 
 
 class Job(NamedTuple):
@@ -86,7 +96,7 @@ def new(x: Any, plan: Plan) -> Any:
     if not dtype.hasobject:
         if plan.nbytes >= _ALIGNED:
             result = empty(plan.shape, dtype, address_of(x))
-            write(x, plan, result)
+            _write(x, plan, result)
             return result
         # A reshape has to copy nothing, or little.
         is_flat = x.flags.c_contiguous or x.nbytes <= _COPIED
@@ -95,12 +105,47 @@ def new(x: Any, plan: Plan) -> Any:
             if rows:
                 return _repeated(x, rows).reshape(plan.shape)
     result = np.empty(plan.shape, dtype)
-    write(x, plan, result)
+    _write(x, plan, result)
     return result
 
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
-    """Write the repetition of a NumPy array into another, in the fastest way that there is."""
+    """Write the repetition of a NumPy array into memory in use, in the fastest way there is."""
+    if plan.nbytes >= _UNCACHED and plan.row == x.nbytes and not x.dtype.hasobject:
+        joined = _joined(plan.row)
+        if joined and x.flags.c_contiguous and out.flags.c_contiguous:
+            _write_row(x, joined, out, most_threads)
+            return
+    _write(x, plan, out, most_threads)
+
+
+def _joined(row: int) -> int:
+    """Give how many repeats of a row are joined, so that all of these runs lie alike; or 0."""
+    alike = ALIKE // gcd(ALIKE, row)
+    return _RUN // row // alike * alike if row in _JOINED else 0
+
+
+def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
+    """Repeat one row, joined with some of its repeats: the processor copies long runs faster.
+
+    But not into new memory, whose lines are in the cache from when the kernel cleared them.
+    """
+    row, rows = (array.reshape(-1).view(np.uint8) for array in (x, out))
+    run = joined * row.size
+    whole = rows.size // run
+    mover = Mover(rows, assign)
+    try:
+        block = mover.empty((run,))
+        block.reshape(joined, -1)[...] = row
+        plan = cached_plan(TILE, (run,), (whole,), 1)
+        _write(block, plan, rows[: whole * run], most_threads)
+        rows[whole * run :] = block[: rows.size - whole * run]
+    finally:
+        mover.give_back()
+
+
+def _write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
+    """Write into memory, new or in use."""
     dtype = x.dtype
     has_bytes = dtype.itemsize and not dtype.hasobject
     if has_bytes and dtype.names:
