@@ -28,8 +28,8 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.assigning import assign, choose_assignment
-from tileops.execute.moving import Mover, as_words, carry_out
+from tileops.execute.assigning import choose_assignment
+from tileops.execute.moving import as_words, carry_out
 
 SMALL = 1024
 """Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
@@ -50,11 +50,11 @@ _ALIGNED = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
 
 _UNCACHED = 32 * 2**20
-"""Memory of at least this many bytes, which the caches do not hold, is written in long runs."""
-_JOINED = range(20 * 1024, 384 * 1024 + 1)
-"""The bytes of a row that is joined with its repeats for that."""
+"""Results of at least this many bytes, which the caches do not hold, are written in long runs."""
 _RUN = 768 * 1024
-"""The most bytes of what they make, which stays in a core's cache."""
+"""The most bytes of several repeats of a row that stay in a core's cache."""
+_JOINED = range(20 * 1024, _RUN // 2 + 1)
+"""The bytes of a row of which several repeats are copied as one run."""
 
 
 class Job(NamedTuple):
@@ -96,7 +96,7 @@ def new(x: Any, plan: Plan) -> Any:
     if not dtype.hasobject:
         if plan.nbytes >= _ALIGNED:
             result = empty(plan.shape, dtype, address_of(x))
-            _write(x, plan, result)
+            write(x, plan, result)
             return result
         # A reshape has to copy nothing, or little.
         is_flat = x.flags.c_contiguous or x.nbytes <= _COPIED
@@ -105,47 +105,12 @@ def new(x: Any, plan: Plan) -> Any:
             if rows:
                 return _repeated(x, rows).reshape(plan.shape)
     result = np.empty(plan.shape, dtype)
-    _write(x, plan, result)
+    write(x, plan, result)
     return result
 
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
-    """Write the repetition of a NumPy array into memory in use, in the fastest way there is."""
-    if plan.nbytes >= _UNCACHED and plan.row == x.nbytes and not x.dtype.hasobject:
-        joined = _joined(plan.row)
-        if joined and x.flags.c_contiguous and out.flags.c_contiguous:
-            _write_row(x, joined, out, most_threads)
-            return
-    _write(x, plan, out, most_threads)
-
-
-def _joined(row: int) -> int:
-    """Give how many repeats of a row are joined, so that all of these runs lie alike; or 0."""
-    alike = ALIKE // gcd(ALIKE, row)
-    return _RUN // row // alike * alike if row in _JOINED else 0
-
-
-def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
-    """Repeat one row, joined with some of its repeats: the processor copies long runs faster.
-
-    But not into new memory, whose lines are in the cache from when the kernel cleared them.
-    """
-    row, rows = (array.reshape(-1).view(np.uint8) for array in (x, out))
-    run = joined * row.size
-    whole = rows.size // run
-    mover = Mover(rows, assign)
-    try:
-        block = mover.empty((run,))
-        block.reshape(joined, -1)[...] = row
-        plan = cached_plan(TILE, (run,), (whole,), 1)
-        _write(block, plan, rows[: whole * run], most_threads)
-        rows[whole * run :] = block[: rows.size - whole * run]
-    finally:
-        mover.give_back()
-
-
-def _write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
-    """Write into memory, new or in use."""
+    """Write the repetition of a NumPy array into another, in the fastest way that there is."""
     dtype = x.dtype
     has_bytes = dtype.itemsize and not dtype.hasobject
     if has_bytes and dtype.names:
@@ -155,6 +120,9 @@ def _write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> Non
         if plan.repeated and x.nbytes <= _COPIED and not x.flags.c_contiguous:
             x = x.copy()
         if x.flags.c_contiguous and out.flags.c_contiguous:
+            if plan.nbytes >= _UNCACHED and (joined := _joined(plan.row, x.nbytes)):
+                _write_row(x, joined, out, most_threads)
+                return
             if plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS:
                 _write_contiguous(x, plan, out, most_threads)
                 return
@@ -162,6 +130,28 @@ def _write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> Non
             repeat(plan, memory_of(x), memory_of(out), most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
+
+
+def _joined(row: int, nbytes: int) -> int:
+    """Give how many repeats of a row are copied as one run, if it is all of the source; else 0.
+
+    So many that all runs lie alike. A run has more than a half of `_RUN`, and is no row to join.
+    """
+    if row != nbytes or row not in _JOINED:
+        return 0
+    alike = ALIKE // gcd(ALIKE, row)
+    return _RUN // row // alike * alike
+
+
+def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
+    """Repeat one row: the first repeats make a run that is copied, the faster the longer it is."""
+    row, rows = (array.reshape(-1).view(np.uint8) for array in (x, out))
+    run = rows[: joined * row.size]
+    run.reshape(joined, -1)[...] = row
+    whole = rows.size // run.size
+    runs, rest = np.split(rows[run.size :], [(whole - 1) * run.size])
+    write(run, cached_plan(TILE, run.shape, (whole - 1,), 1), runs, most_threads)
+    rest[...] = run[: rest.size]
 
 
 @lru_cache(maxsize=4096)
