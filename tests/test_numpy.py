@@ -1,12 +1,15 @@
 """What only NumPy has: strings, objects, records, subclasses, scalars, odd memory."""
 
+import gc
 import re
 import sys
+import weakref
 
 import numpy as np
 import pytest
 
 import tileops
+from tileops import execute
 from tileops.execute import _memory, _out
 
 import reference
@@ -175,6 +178,16 @@ def test_out_is_between_plain_arrays():
     out.flags.writeable = False
     with pytest.raises(ValueError, match="out is read-only"):
         tileops.tile(np.arange(2), 2, out=out)
+
+
+def test_classes_beyond_a_number_are_not_kept(monkeypatch):
+    monkeypatch.setattr(execute, "_MOST_CLASSES", len(execute.executors))
+    kind = type("Kind", (np.ndarray,), {})
+    assert type(tileops.tile(np.arange(3).view(kind), 2)) is kind
+    gone = weakref.ref(kind)
+    del kind
+    gc.collect()
+    assert gone() is None
 
 
 def test_numpy_scalars_are_arrays_of_rank_zero():

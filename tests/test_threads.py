@@ -446,6 +446,24 @@ def test_a_copy_that_is_over_keeps_no_array():
         busy.join()
 
 
+def test_a_signals_handler_may_copy_while_a_copy_begins(monkeypatch):
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    keep_apart, calls = _threads._Pool._keep_apart, []
+
+    def interrupted(self):
+        calls.append(self)
+        if len(calls) == 1:
+            _threads.share(Busy(), range(4), 2)
+        keep_apart(self)
+
+    monkeypatch.setattr(_threads._Pool, "_keep_apart", interrupted)
+    copy = threading.Thread(target=_threads.share, args=(Busy(), range(4), 2), daemon=True)
+    copy.start()
+    copy.join(20)
+    assert not copy.is_alive()
+    assert len(calls) == 2
+
+
 def test_threads_are_used_again(monkeypatch):
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     before = _thread._count()

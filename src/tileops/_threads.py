@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from queue import SimpleQueue
-from threading import Lock
+from threading import Lock, RLock
 from typing import Generic, TypeVar
 from warnings import warn
 
@@ -176,7 +176,8 @@ class _Pool:
     """
 
     def __init__(self) -> None:
-        self._lock, self._jobs, self._count = Lock(), SimpleQueue[Callable[[], None]](), 0
+        # A signal's handler may copy, too, in the thread that holds the lock.
+        self._lock, self._jobs, self._count = RLock(), SimpleQueue[Callable[[], None]](), 0
         self._helpers: list[int] = []
         self._apart: tuple[set[int], tuple[int, ...]] | None = None
 

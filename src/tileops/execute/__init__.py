@@ -42,7 +42,10 @@ LIBRARIES = tuple(_TESTS)
 """The libraries with a module of their own."""
 
 executors: dict[type, Executor] = {}
-"""The executor for each class of arrays that was seen."""
+"""The executor for each class of arrays that was seen, the first of them if they are very many."""
+
+_MOST_CLASSES = 1024
+"""The most classes that are remembered, since none of them is ever freed."""
 
 
 @cache
@@ -89,10 +92,12 @@ def find(x: Any) -> Executor | None:
         return None
     name = next((name for name, test in _TESTS.items() if test(x)), None)
     if name is not None:
-        executor = executors[type(x)] = library(name)
+        executor = library(name)
     elif hasattr(x, "__array_namespace__") and not isinstance(x, type):
         # Not imported: its class may have come here without its module.
-        executor = executors[type(x)] = _standard(_package(x))
+        executor = _standard(_package(x))
+    if executor is not None and len(executors) < _MOST_CLASSES:
+        executors[type(x)] = executor
     return executor
 
 
