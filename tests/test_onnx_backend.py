@@ -1,11 +1,14 @@
 """The backend interface: ONNX's own suite, and what a model may hold."""
 
+import copy
+import pickle
 import unittest
 import warnings
 
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import EncodeError
 from onnx import TensorProto, helper, numpy_helper
 from onnx.parser import parse_model
 
@@ -540,6 +543,48 @@ def test_a_name_that_is_no_text_is_refused(backend):
     refused(backend, onnx.load_from_string(raw), "is no text")
 
 
+def test_a_prepared_model_stays_as_it_was_checked(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[n] x) => (float[m] y) '
+        "{ twice = Constant <value_ints = [2]> () y = Tile (x, twice) }"
+    )
+    x = np.array([1, 2], np.float32)
+    prepared = backend.prepare(model)
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    model.graph.node[0].attribute[0].ints[:] = [5]
+    model.graph.node[1].op_type = "Neg"
+    kept = [prepared, copy.deepcopy(prepared), pickle.loads(pickle.dumps(prepared))]
+    del model.graph.node[:]
+    for run in kept:
+        assert run.run([x])[0].tolist() == [1, 2, 1, 2]
+
+
+@pytest.mark.library("numpy", "dask")
+def test_text_of_a_model_is_repeated(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g () => (string[n] y) '
+        '{ x = Constant <value_strings = ["a", "long text"]> () '
+        "twice = Constant <value_ints = [2]> () y = Tile (x, twice) }"
+    )
+    (y,) = backend.run_model(model, [])
+    assert y.tolist() == ["a", "long text"] * 2
+
+
+def test_a_negative_size_that_is_declared_is_unknown_as_in_onnxruntime(backend):
+    model = parse_model(CHAIN)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    given = [np.ones((3, 1), np.float32), np.array([2, 1])]
+    assert backend.run_model(model, given)[0].shape == (6, 1)
+
+
+def test_a_model_too_large_for_the_checker_is_refused(backend, monkeypatch):
+    def check(_):
+        raise EncodeError("Failed to serialize proto")
+
+    monkeypatch.setattr(onnx.checker, "check_model", check)
+    refused(backend, parse_model(CHAIN), "too large for onnx.checker.* 2 GiB")
+
+
 def test_functions_are_refused(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13, "f": 1]> g (float[2] x) => (float[2] y) '
@@ -560,6 +605,7 @@ def test_external_data_in_a_list_of_tensors_are_not_followed(backend, tmp_path):
 def test_one_name_may_stand_for_two_values(backend):
     node = helper.make_node("Tile", ["x", "x"], ["y"])
     assert backend.run_node(node, [np.array([2]), np.array([3])])[0].tolist() == [2, 2, 2]
+    assert backend.run_node(node, {"x": np.array([2])})[0].tolist() == [2, 2]
 
 
 def test_defaults_are_what_the_model_declares(backend):

@@ -1,5 +1,7 @@
 """Tile-1 becomes Tile-13; that the meaning stays is tested on onnxruntime, in conformance/."""
 
+from itertools import pairwise
+
 import numpy as np
 import onnx
 import onnx.inliner
@@ -139,6 +141,26 @@ def test_a_chain_of_tiles_is_rewritten_from_the_front():
     upgraded = upgrade(model)
     assert kinds(upgraded) == ["Constant", "Tile"] * 5
     assert run(upgraded, t0=X[0, :2]).shape == (64,)
+
+
+def test_a_chain_takes_no_more_passes_than_a_node(monkeypatch):
+    infer, passes = onnx.shape_inference.infer_shapes, []
+    monkeypatch.setattr(
+        onnx.shape_inference, "infer_shapes", lambda *a, **k: passes.append(a) or infer(*a, **k)
+    )
+    upgrade(constant())
+    once = len(passes)
+    model = constant()
+    names = ["x", *(f"x{i}" for i in range(20)), "y"]
+    del model.graph.node[2:]
+    for given, made in pairwise(names):
+        counts = [] if made.endswith(("3", "7")) else ["tiles", "axis"]
+        node = helper.make_node("Tile" if counts else "Relu", [given, *counts], [made])
+        model.graph.node.append(node)
+    upgraded = upgrade(model)
+    assert len(passes) == 2 * once
+    assert kinds(upgraded).count("Tile") == 17
+    assert np.array_equal(run(upgraded, x=X[:1, :1]), np.tile(X[:1, :1], (1, 2**17)))
 
 
 def test_subgraphs_are_rewritten_too():

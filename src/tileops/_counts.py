@@ -10,7 +10,7 @@ from tileops._rules import Argument, describe, exceeds, show, type_name
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20
-"""The most counts that are read: no array has so many axes."""
+"""The most counts that are read, but from a tuple or list: no array has so many axes."""
 
 
 def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:

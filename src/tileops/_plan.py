@@ -23,7 +23,8 @@ class Plan(NamedTuple):
     repeats: tuple[int, ...]
     """How often each axis of ``source`` is repeated."""
     split: tuple[int, ...]
-    """The input's shape with a 1 before each axis longer than 1 that is repeated."""
+    """The input's shape without axes whose size stays 1, with a 1 before each longer one that is
+    repeated."""
     spread: tuple[int, ...]
     """The shape of the view: `split`, where each 1 to be repeated becomes its repeats."""
     shape: tuple[int, ...]

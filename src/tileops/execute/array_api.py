@@ -36,6 +36,12 @@ class Executor:
 
     __slots__ = ()
 
+    def __reduce__(self) -> Any:
+        """Stay the only one of its class in copies and pickles."""
+        from tileops.execute import library  # noqa: PLC0415 (it imports this module)
+
+        return library, (self.library,)
+
     library = ""
     """The library's name."""
 
@@ -43,7 +49,7 @@ class Executor:
     """What to pass as counts instead of an array whose values are not known now."""
 
     max_rank: int | None = 64
-    """The most axes of an array; NumPy's limit, where most others lie on it."""
+    """The most axes of an array, None for any number; 64 is NumPy's, on which most others build."""
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""

@@ -17,7 +17,7 @@ from tileops.errors import OutputTooLargeError, ShapeError
 from tileops.execute.array_api import Executor
 
 _MOST_CHUNKS = 2**20
-"""Chunks along an axis; naming as many takes about half a minute."""
+"""The most chunks of a result, or along one of its axes: naming as many takes half a minute."""
 
 
 class Dask(Executor):
@@ -91,7 +91,9 @@ class Dask(Executor):
         return array.dtype.kind in "iu"
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
-        """Wrap a NumPy array in a lazy one."""
+        """Wrap a NumPy array in a lazy one; objects that are all str become text, which says so."""
+        if array.dtype == object and all(isinstance(value, str) for value in array.flat):
+            array = array.astype(np.dtypes.StringDType())
         # What objects take is not known, and so the library cuts them into no chunks by itself.
         return da.from_array(array, chunks=-1 if array.dtype.hasobject else "auto")
 

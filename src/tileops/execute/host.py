@@ -32,7 +32,8 @@ from tileops.execute.assigning import choose_assignment
 from tileops.execute.moving import as_words, carry_out
 
 SMALL = 1024
-"""Smaller results, in bytes, are copied without a plan: none saves the time that it takes."""
+"""Smaller results, in bytes, are copied without a plan, but for new ones with one repeated axis:
+none saves the time that it takes."""
 LEAST = 32 * 1024
 """The same for arrays that are not contiguous, other libraries' memory, and no repeats at all."""
 

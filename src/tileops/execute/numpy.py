@@ -14,7 +14,7 @@ from tileops.execute._memory import memory_of
 from tileops.execute.array_api import Executor, wide_dtype
 
 PLAIN = (np.ndarray, np.memmap)
-"""Classes that add nothing to a result: what is made of a file is not in it."""
+"""Classes that add nothing to a result; that of a file's array lies in memory, not in the file."""
 
 _NARROW_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (1, 2, 4))
 """The names of those of ml_dtypes."""

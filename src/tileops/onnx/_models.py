@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.message import EncodeError
 from onnx import helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
@@ -17,7 +18,7 @@ DEFAULT_DOMAIN = ("", "ai.onnx")
 FIRST_IR = 3
 """The first version of the format whose models import opsets."""
 
-INLINE = "onnx.inliner.inline_local_functions(model, True)"
+INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner"
 """How functions become nodes of the graph, also those of another opset."""
 
 TYPES = frozenset(helper.get_all_tensor_dtypes())
@@ -54,6 +55,17 @@ def check_opset(owner: str, version: int) -> None:
         )
 
 
+def check_model(model: Any) -> None:
+    """Refuse a model that ONNX's checker refuses, or is too large for."""
+    try:
+        onnx.checker.check_model(model)
+    except EncodeError as error:
+        raise UnsupportedError(
+            "the model is too large for onnx.checker, which writes it out, in 2 GiB at most; make "
+            "its largest initializers inputs"
+        ) from error
+
+
 def graphs_in(graph: Any) -> Iterator[Any]:
     """Go through the graphs inside a graph's nodes, and then the graph.
 
@@ -84,14 +96,14 @@ def dtype_of(declared: Any) -> str | None:
 
 
 def dims_of(declared: Any) -> Any:
-    """Give a declared shape as a tuple: numbers, symbols, and "?" for what is unknown.
+    """Give a declared shape as a tuple: numbers, symbols, and "?" for what is unknown, as is -1.
 
     None where not even the number of axes is known.
     """
     if not declared.HasField("shape"):
         return None
     return tuple(
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or "?"
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else dim.dim_param or "?"
         for dim in declared.shape.dim
     )
 

@@ -1,6 +1,7 @@
 """ONNX's backend interface: models of Tile and Expand, run on the arrays of one library."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from tileops.onnx._models import (
     INLINE,
     check_attributes,
     check_graph,
+    check_model,
     check_opset,
     dims_of,
     dtype_of,
@@ -135,13 +137,13 @@ class _LibraryBackend(Backend):
         opset = opset_of(model)
         graph = model.graph
         if model.functions:
-            raise UnsupportedError(f"the model has functions; inline them with {INLINE}")
+            raise UnsupportedError(f"the model has functions; inline them by {INLINE}")
         check_graph(graph)
         for value in graph.input:
             _check_declared(value)
         for node in graph.node:
             check_node(node, opset)
-        onnx.checker.check_model(model)
+        check_model(model)
         constants = {
             tensor.name: read_tensor(f"initializer {tensor.name!r}", tensor)
             for tensor in graph.initializer
@@ -152,8 +154,9 @@ class _LibraryBackend(Backend):
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
             raise UnsupportedError("the graph lists an output twice")
+        nodes, inputs = deepcopy((list(graph.node), inputs))  # the model may be changed later
         where = cls.executor, device, max_bytes
-        return _Prepared(graph.node, inputs, outputs, constants, opset, *where)
+        return _Prepared(nodes, inputs, outputs, constants, opset, *where)
 
     @classmethod
     def run_model(  # type: ignore[override]

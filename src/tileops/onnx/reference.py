@@ -64,7 +64,8 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     [array([[-1., -1.]], dtype=float32)]
     """
     executor = executor_for(library)
-    return [type(name, (_RunOnLibrary,), {"executor": executor}) for name in ("Tile", "Expand")]
+    own = {"__module__": __name__, "executor": executor}
+    return [type(name, (_RunOnLibrary,), own) for name in ("Tile", "Expand")]
 
 
 class _RunOnLibrary(OpRun):

@@ -14,6 +14,7 @@ from tileops.onnx._models import (
     FIRST_IR,
     INLINE,
     check_graph,
+    check_model,
     dims_of,
     dtype_of,
     graphs_in,
@@ -113,7 +114,7 @@ def upgrade(model: Any) -> Any:
     if in_opset("Tile", version) is not TILE_1 or not tiles:
         return result
     _check_convertible(model)
-    onnx.checker.check_model(model)
+    check_model(model)
     _write_defaults(result)
     counts = {name for node in tiles for name in node.input[1:]}
     for node in tiles:
@@ -122,8 +123,9 @@ def upgrade(model: Any) -> Any:
     # Opset 6 has a Tile with constant repeats, through which ONNX infers the shapes that
     # other nodes' adapters ask for, and opset 13 has the nodes that compute repeats.
     result = _convert(result, 6, model)
-    while _rewrite(result, _constant_repeats) or _annotate(result):
+    while _rewrite(result, _constant_repeats):  # the sizes of a Tile may tell another node's rank
         pass
+    _annotate(result)
     _check_meanings(result)
     result = _convert(result, 13, model)
     _rewrite(result, _computed_repeats)
@@ -162,15 +164,15 @@ def _check_functions(model: Any) -> None:
             and any(_is_tile(node) for graph in graphs_in(function) for node in graph.node)
         ):
             raise UnsupportedError(
-                f"the function {function.name!r} has a Tile-1; inline it with {INLINE} first"
+                f"the function {function.name!r} has a Tile-1; inline it first, by {INLINE}"
             )
 
 
 def _check_convertible(model: Any) -> None:
     if model.functions:
         raise UnsupportedError(
-            f"the model has functions, which onnx.version_converter drops; inline them with "
-            f"{INLINE} first"
+            f"the model has functions, which onnx.version_converter drops; inline them first, by "
+            f"{INLINE}"
         )
     if any(o.domain == _STAND_IN for o in model.opset_import):
         raise UnsupportedError(f"the model has nodes of the domain {_STAND_IN!r}")
@@ -267,8 +269,14 @@ def _values(graph: Any) -> list[Any]:
 
 def _scopes(model: Any) -> Iterator[Any]:
     """List each graph, with the types and constants that its nodes see; inner graphs first."""
+    seen = onnx.ModelProto()
+    seen.CopyFrom(model)
+    for graph in graphs_in(seen.graph):
+        for node in _stand_ins(graph):  # a Tile of unknown repeats, whose rank ONNX infers
+            node.domain, node.input[1] = "", ""
+            del node.input[2:]
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(seen, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
         raise UnsupportedError(f"onnx.shape_inference refuses the model: {error}") from error
     return _scopes_of(model.graph, inferred.graph, {}, {})
@@ -288,20 +296,17 @@ def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[An
     yield graph, types, constants
 
 
-def _annotate(model: Any) -> bool:
-    """Declare the rank of the stand-ins' results, where that of the input is known."""
-    added = False
+def _annotate(model: Any) -> None:
+    """Declare the rank of the stand-ins' results, where it is known: the converter infers none."""
     for graph, types, _ in _scopes(model):
+        declared = {v.name for v in _values(graph) if v.type.tensor_type.HasField("shape")}
         for node in _stand_ins(graph):
-            given, output = _type_of(node.input[0], types), node.output[0]
-            known = output in types and types[output].HasField("shape")
-            if known or dtype_of(given) is None or not given.HasField("shape"):
-                continue
-            sizes = [None] * len(given.shape.dim)
-            value = helper.make_tensor_value_info(output, given.elem_type, sizes)
-            graph.value_info.append(value)
-            added = True
-    return added
+            output = node.output[0]
+            found = _type_of(output, types)
+            if output not in declared and found.HasField("shape") and dtype_of(found) is not None:
+                sizes = [None] * len(found.shape.dim)
+                value = helper.make_tensor_value_info(output, found.elem_type, sizes)
+                graph.value_info.append(value)
 
 
 def _rewrite(model: Any, make_repeats: Any) -> bool:
