@@ -28,7 +28,7 @@ _SHOWN = 64
 """The most counts that an error lists."""
 _WIDEST = 200
 """The most characters of any other value that an error shows."""
-_shorten = Repr()
+_shorten = Repr()  # it reads no more of a long value than that
 _shorten.maxtuple = _shorten.maxlist = _shorten.maxdict = _shorten.maxset = _SHOWN
 _shorten.maxstring = _shorten.maxother = 3 * _WIDEST
 
