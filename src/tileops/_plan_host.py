@@ -51,6 +51,10 @@ _NEAR = 8 * 1024
 """A block this large stays in its innermost cache, from which it is written twice as fast."""
 _COMPUTED_BLOCK = 2 * 1024 * 1024
 """The same for computed words, larger: a block takes several calls, each of which waits."""
+_JOINED_RUN = 768 * 1024
+"""Repeats of a long row, copied as one run, are fastest if they have up to this many bytes."""
+_JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
+"""The bytes of the rows that are."""
 _CHUNK = 8 * 1024 * 1024
 """A block of the source this large stays, while it is repeated, in the cache that cores share."""
 _CASTS = 80 * 1024
@@ -202,6 +206,17 @@ def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
         repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
         steps.append((rows, repeats * nest.copies))
     return tuple(reversed(steps)) if steps and _are_repeated(nest, steps) else ()
+
+
+def joined_repeats(row: int, source: int) -> int:
+    """Give how many repeats of a row are copied as one run, if it is all of the source; else 0.
+
+    So many that all runs lie alike. A run is longer than any row in `_JOINED`, and joined no more.
+    """
+    if row != source or row not in _JOINED:
+        return 0
+    alike = ALIKE // gcd(ALIKE, row)
+    return _JOINED_RUN // row // alike * alike
 
 
 def most_repeated_last(

@@ -15,6 +15,7 @@ from tileops._run import run
 from tileops._threads import single_threaded
 from tileops.errors import OutputTooLargeError, ShapeError
 from tileops.execute.array_api import Executor
+from tileops.execute.numpy import executor as numpy_executor
 
 _MOST_CHUNKS = 2**20
 """The most chunks of a result, or along one of its axes: naming as many takes half a minute."""
@@ -92,7 +93,7 @@ class Dask(Executor):
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Wrap a NumPy array in a lazy one; objects that are all str become text, which says so."""
-        if array.dtype == object and all(isinstance(value, str) for value in array.flat):
+        if array.dtype == object and numpy_executor.dtype(array) == "string":
             array = array.astype(np.dtypes.StringDType())
         # What objects take is not known, and so the library cuts them into no chunks by itself.
         return da.from_array(array, chunks=-1 if array.dtype.hasobject else "auto")

@@ -1,7 +1,6 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
 from functools import lru_cache
-from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +9,9 @@ from tileops import _threads
 from tileops._moves import Move, Nest, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_host import (
-    ALIKE,
     cut,
     host_words,
+    joined_repeats,
     most_repeated_last,
     plan_host,
     rows_repeated,
@@ -52,10 +51,6 @@ _ALIGNED = 16 * 2**20
 
 _UNCACHED = 32 * 2**20
 """Results of at least this many bytes, which the caches do not hold, are written in long runs."""
-_RUN = 768 * 1024
-"""The most bytes of several repeats of a row that stay in a core's cache."""
-_JOINED = range(20 * 1024, _RUN // 2 + 1)
-"""The bytes of a row of which several repeats are copied as one run."""
 
 
 class Job(NamedTuple):
@@ -121,7 +116,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         if plan.repeated and x.nbytes <= _COPIED and not x.flags.c_contiguous:
             x = x.copy()
         if x.flags.c_contiguous and out.flags.c_contiguous:
-            if plan.nbytes >= _UNCACHED and (joined := _joined(plan.row, x.nbytes)):
+            if plan.nbytes >= _UNCACHED and (joined := joined_repeats(plan.row, x.nbytes)):
                 _write_row(x, joined, out, most_threads)
                 return
             if plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS:
@@ -131,17 +126,6 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
             repeat(plan, memory_of(x), memory_of(out), most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
-
-
-def _joined(row: int, nbytes: int) -> int:
-    """Give how many repeats of a row are copied as one run, if it is all of the source; else 0.
-
-    So many that all runs lie alike. A run has more than a half of `_RUN`, and is no row to join.
-    """
-    if row != nbytes or row not in _JOINED:
-        return 0
-    alike = ALIKE // gcd(ALIKE, row)
-    return _RUN // row // alike * alike
 
 
 def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:

@@ -145,7 +145,7 @@ def _name(dtype: Any) -> str | None:
 
 
 def _plain(operator: str, name: str, array: Any) -> Any:
-    """Give an array as a plain one, or refuse what is none or whose class adds values."""
+    """Give an array as a plain one, or refuse one whose class adds values."""
     if type(array) not in PLAIN and not isinstance(array, np.generic):
         raise DTypeError(
             f"{operator}: out= works between plain NumPy arrays, and the {name} is "
