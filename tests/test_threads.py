@@ -448,20 +448,30 @@ def test_a_copy_that_is_over_keeps_no_array():
 
 def test_a_signals_handler_may_copy_while_a_copy_begins(monkeypatch):
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
-    keep_apart, calls = _threads._Pool._keep_apart, []
+    keep_apart, outer, inner = _threads._Pool._keep_apart, Busy(), Busy()
 
     def interrupted(self):
-        calls.append(self)
-        if len(calls) == 1:
-            _threads.share(Busy(), range(4), 2)
+        monkeypatch.setattr(_threads._Pool, "_keep_apart", keep_apart)
+        _threads.share(inner, range(4), 2)
         keep_apart(self)
 
     monkeypatch.setattr(_threads._Pool, "_keep_apart", interrupted)
-    copy = threading.Thread(target=_threads.share, args=(Busy(), range(4), 2), daemon=True)
+    copy = threading.Thread(target=_threads.share, args=(outer, range(4), 2), daemon=True)
     copy.start()
     copy.join(20)
     assert not copy.is_alive()
-    assert len(calls) == 2
+    assert sorted(outer.done) == sorted(inner.done) == [0, 1, 2, 3]
+
+
+def test_a_lock_that_an_interrupt_left_locked_stops_no_copy(monkeypatch):
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    _threads._pool._lock.acquire()
+    work = Busy()
+    copy = threading.Thread(target=_threads.share, args=(work, range(4), 2), daemon=True)
+    copy.start()
+    copy.join(20)
+    assert not copy.is_alive()
+    assert sorted(work.done) == [0, 1, 2, 3]
 
 
 def test_threads_are_used_again(monkeypatch):

@@ -131,7 +131,7 @@ def type_name(cls: type) -> str:
 
 def describe(value: Any) -> str:
     """Write what was given in place of something else: its type, and what fits of its value."""
-    name = type(value).__name__
+    name = type_name(type(value))
     try:
         text = show(value) if type(value) is int else " ".join(_shorten.repr(value).split())
     except Exception:  # noqa: BLE001 (it is anybody's code, or an int of thousands of digits)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from queue import SimpleQueue
-from threading import Lock, RLock
+from threading import Lock
 from typing import Generic, TypeVar
 from warnings import warn
 
@@ -114,10 +114,9 @@ class _Shared(Generic[T]):
     """Work that threads take from until it is done, or closed."""
 
     def __init__(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+        # No lock: an interrupt between its taking and the `with` would leave it locked.
         self._work, self._pending = work, deque(items)
-        # Not a Condition: one is entered by Python code, and an interrupt there leaves it locked.
-        self._lock, self._ended = Lock(), SimpleQueue[None]()
-        self._begun, self._done, self._is_closed = 0, 0, False
+        self._helpers, self._ended = list[None](), SimpleQueue[None]()
         self.error: BaseException | None = None
 
     def take(self) -> None:
@@ -130,18 +129,17 @@ class _Shared(Generic[T]):
             self._work(item)
 
     def help(self) -> None:
-        """Take as a helper; one that begins when all is over does nothing."""
-        with self._lock:
-            if self._is_closed:
-                return
-            self._begun += 1
+        """Take as a helper; one that begins when all is over finds nothing.
+
+        It is counted before it takes, and `close` looks for helpers when nothing is left to take.
+        """
+        self._helpers.append(None)
         try:
             self.take()
         except BaseException as error:  # noqa: BLE001 (it is raised where the caller is)
             self.error = error
         finally:
-            with self._lock:
-                self._done += 1
+            self._helpers.pop()
             self._ended.put(None)
 
     def close(self) -> None:
@@ -153,11 +151,9 @@ class _Shared(Generic[T]):
         is_over = False
         while not is_over:
             try:
-                with self._lock:
-                    self._is_closed = True
                 self._pending.clear()
-                # Who ends counts itself first: whatever an interrupt loses here was counted.
-                while self._done < self._begun:
+                # Who is counted has yet to say that it ends, whatever an interrupt loses here.
+                while self._helpers:
                     self._ended.get()
                 # Who comes late finds this in the queue still, and must not keep the arrays.
                 self._work = _nothing
@@ -176,22 +172,26 @@ class _Pool:
     """
 
     def __init__(self) -> None:
-        # A signal's handler may copy, too, in the thread that holds the lock.
-        self._lock, self._jobs, self._count = RLock(), SimpleQueue[Callable[[], None]](), 0
+        self._lock, self._jobs, self._count = Lock(), SimpleQueue[Callable[[], None]](), 0
         self._helpers: list[int] = []
         self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
     def start(self, work: Callable[[], None], count: int) -> None:
         """Have so many threads do the work, or as many as there can be.
 
-        While the interpreter shuts down there are no new ones, for example.
+        While the interpreter shuts down there are no new ones, for example. Nobody waits for the
+        lock: the thread that has it may be this one, in whose midst a signal's handler copies, or
+        one that an interrupt has left without releasing it.
         """
-        with self._lock:
-            with suppress(RuntimeError):
-                while self._count < count:
-                    start_new_thread(self._serve, ())
-                    self._count += 1
-            self._keep_apart()
+        if self._lock.acquire(blocking=False):
+            try:
+                with suppress(RuntimeError):
+                    while self._count < count:
+                        start_new_thread(self._serve, ())
+                        self._count += 1
+                self._keep_apart()
+            finally:
+                self._lock.release()
         for _ in range(min(count, self._count)):
             self._jobs.put(work)
 

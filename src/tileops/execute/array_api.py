@@ -112,7 +112,7 @@ class Executor:
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
                 f"{operator}: the result, or a step on the way to it, needs {rank} axes; "
-                f"{self.library} arrays have {self.max_rank} at most; merge axes first"
+                f"{self.library} arrays have {self.max_rank} at most; use fewer, or merge some"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:
