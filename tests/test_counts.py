@@ -153,7 +153,7 @@ class Elsewhere:
     [
         (Hostile(), r"\S*\.Hostile <Hostile instance.*>"),
         (Elsewhere(), r"cupy\.somewhere\.Elsewhere <.*>"),
-        ({10**5000}, "set"),
+        ({10**5000}, r"set( {<int instance .*>})?"),  # Python 3.14 tells that much
         ("2" * 1000, r"str '2{199}\.\.\."),
     ],
     ids=["hostile", "elsewhere", "set", "text"],
