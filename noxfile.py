@@ -84,6 +84,12 @@ def tests_cupy(session: nox.Session) -> None:
     run_tests(session, "cupy", ".[cuda12,onnx]")
 
 
+@nox.session(default=False, python=["3.12", "3.13", "3.14"])
+def pythons(session: nox.Session) -> None:
+    """NumPy on the newer Pythons, those that are installed."""
+    run_tests(session, "numpy", ".[cli,onnx]", "ml_dtypes")
+
+
 @nox.session(default=False)
 @nox.parametrize("library", ["numpy", "torch", "jax", "dask"])
 def floors(session: nox.Session, library: str) -> None:
