@@ -534,7 +534,7 @@ def test_tensors_without_values_or_shape_are_refused(backend):
     with pytest.raises(tileops.DTypeError, match="Concat: torch cannot give its values"):
         backend.run_node(node, [meta, meta])
     nested = torch.nested.nested_tensor([torch.tensor([2])])
-    with pytest.raises(tileops.RepeatsTypeError, match="repeats is torch.Tensor"):
+    with pytest.raises(tileops.RepeatsTypeError, match=r"repeats is torch\.Tensor"):
         tileops.onnx.tile(torch.ones(1), nested)
 
 
