@@ -177,23 +177,26 @@ class _Pool:
         self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
     def start(self, work: Callable[[], None], count: int) -> None:
-        """Have so many threads do the work, or as many as there can be.
+        """Have so many threads do the work, or as many as there are.
 
-        While the interpreter shuts down there are no new ones, for example. Nobody waits for the
-        lock: the thread that has it may be this one, in whose midst a signal's handler copies, or
-        one that an interrupt has left without releasing it.
+        Nobody waits for the lock: the thread that has it may be this one, in whose midst a signal's
+        handler copies, or one that an interrupt has left without releasing it.
         """
         if self._lock.acquire(blocking=False):
             try:
-                with suppress(RuntimeError):
-                    while self._count < count:
-                        start_new_thread(self._serve, ())
-                        self._count += 1
+                self._grow(count)
                 self._keep_apart()
             finally:
                 self._lock.release()
         for _ in range(min(count, self._count)):
             self._jobs.put(work)
+
+    def _grow(self, count: int) -> None:
+        """Start threads up to a number; there are no new ones while the interpreter shuts down."""
+        with suppress(RuntimeError):
+            while self._count < count:
+                start_new_thread(self._serve, ())
+                self._count += 1
 
     def _keep_apart(self) -> None:
         """Keep the threads off the processor that the caller is on.
