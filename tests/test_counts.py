@@ -1,5 +1,6 @@
 """What is accepted as repeats or a shape, and what is refused."""
 
+import weakref
 from collections import UserList
 from enum import IntEnum
 
@@ -10,6 +11,7 @@ import pytest
 import tileops
 from memory import peak_of
 
+import reference
 import variants
 
 ONE = tileops.directml.TensorDesc("FLOAT32", (1, 1))
@@ -244,6 +246,23 @@ def test_what_is_no_array_is_refused(x):
     for operator in (tileops.tile, tileops.expand):
         with pytest.raises(TypeError, match=r"no array; pass an array of NumPy.*numpy\.asarray"):
             operator(x, 2)
+
+
+def test_a_proxy_is_what_it_stands_for(xp, rng):
+    """All proxies are of one class, whatever they stand for."""
+    bits = variants.random_bits(rng, "float32", 4, (2, 3))
+    mine, plain, no_array = xp.make(bits, "float32"), bits.view(np.float32), Index()
+    for repeats in ((2, 1), (1000, 1000)):
+        expected = reference.tiled(bits, repeats).tobytes()
+        proxied = tileops.tile(weakref.proxy(plain), repeats)
+        assert (type(proxied), proxied.tobytes()) == (np.ndarray, expected)
+        if xp.library == "dask":
+            with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, no array"):
+                tileops.tile(weakref.proxy(mine), repeats)
+        else:
+            assert xp.bits(tileops.tile(weakref.proxy(mine), repeats)).tobytes() == expected
+    with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, no array"):
+        tileops.tile(weakref.proxy(no_array), 2)
 
 
 @pytest.mark.library("numpy")

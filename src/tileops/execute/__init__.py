@@ -95,20 +95,22 @@ def find(x: Any) -> Executor | None:
         executor = library(name)
     elif hasattr(x, "__array_namespace__") and not isinstance(x, type):
         # Not imported: its class may have come here without its module.
-        executor = _standard(_package(x))
-    if executor is not None and len(executors) < _MOST_CLASSES:
+        executor = _standard(_package(x.__class__))
+    # All proxies, such as those of `weakref`, are of one class, whatever they stand for.
+    is_proxy = x.__class__ is not type(x)
+    if executor is not None and not is_proxy and len(executors) < _MOST_CLASSES:
         executors[type(x)] = executor
     return executor
 
 
-def _package(value: Any) -> str:
-    """Name the package that a value's class is of."""
-    return str(type(value).__module__).partition(".")[0]
+def _package(cls: type) -> str:
+    """Name the package that a class is of."""
+    return str(cls.__module__).partition(".")[0]
 
 
 def is_symbolic(count: Any) -> bool:
     """Whether a count is a symbolic integer of a library in use."""
-    name = _package(count)
+    name = _package(type(count))
     return name in LIBRARIES and name in sys.modules and library(name).is_symbolic(count)
 
 

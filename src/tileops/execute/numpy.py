@@ -174,7 +174,7 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     """Make the result of an array's values, and give it what the array's class adds."""
-    if type(x) in PLAIN or isinstance(x, np.generic):
+    if x.__class__ in PLAIN or isinstance(x, np.generic):
         return make(_as_array(x), plan)
     if type(x) is np.ma.MaskedArray:
         result: Any = make(np.asarray(x), plan).view(np.ma.MaskedArray)
