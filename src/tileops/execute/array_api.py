@@ -12,7 +12,7 @@ import array_api_compat
 import numpy as np
 
 from tileops._plan import Plan, cached_plan, make_plan
-from tileops._rules import Operator
+from tileops._rules import Operator, type_name
 from tileops.errors import DTypeError, ShapeError
 
 _UNKNOWN = 16
@@ -191,7 +191,7 @@ class Executor:
         values = np.asarray(x)
         # NumPy takes what it does not know for one object.
         if values.dtype == object and x.dtype != object:
-            raise TypeError(f"NumPy does not know {type(x).__name__} as an array")
+            raise TypeError(f"NumPy does not know {type_name(type(x))} as an array")
         return values
 
     def devices(self) -> list[str]:

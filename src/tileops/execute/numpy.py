@@ -59,8 +59,8 @@ class NumPy(Executor):
         super().check(operator, x, plan)
         if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
             raise DTypeError(
-                f"{operator}: the input is {type(x).__name__}, a masked array of a kind that is "
-                f"not known; pass numpy.ma.array(x, subok=False)"
+                f"{operator}: the input is {type_name(type(x))}, a masked array of a kind that "
+                f"is not known; pass numpy.ma.array(x, subok=False)"
             )
         values = x.baseclass if isinstance(x, np.ma.MaskedArray) else type(x)
         if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:

@@ -10,7 +10,7 @@ from torch.jit import is_tracing
 
 from tileops._plan import Plan, cached_plan, make_plan
 from tileops._plan_host import NUMBERS
-from tileops._rules import Operator, is_equal
+from tileops._rules import Operator, is_equal, type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
 from tileops.execute._memory import HUGE, Memory, alignment_of, as_array, prefer_huge_pages
@@ -111,7 +111,7 @@ class Torch(Executor):
             shape = tuple(x.shape)
         except RuntimeError as error:
             raise ShapeError(
-                f"{operator}: the input is an {type(x).__name__}, which has no shape yet; call its "
+                f"{operator}: the input is {type_name(type(x))}, which has no shape yet; call its "
                 f"module first"
             ) from error
         if shape and type(shape[0]) is not int and is_tracing():
@@ -218,7 +218,7 @@ class Torch(Executor):
             if type(g) in PLAIN:  # it is another's error, such as of memory
                 raise
             raise ShapeError(
-                f"{operator}: g is a {type(g).__name__}, whose axes PyTorch cannot split "
+                f"{operator}: g is {type_name(type(g))}, whose axes PyTorch cannot split "
                 f"({error}); replicate a DTensor first, with g.redistribute()"
             ) from error
         return spread.sum(plan.repeated, dtype=g.dtype).reshape(shape)
@@ -410,7 +410,7 @@ def _check_addresses(operator: str, *memories: Memory) -> None:
     for memory in memories:
         if memory.address == 0 and 0 not in memory.shape:
             raise OutputError(
-                f"{operator}: the input or out is a {type(memory.owner).__name__} without an "
+                f"{operator}: the input or out is {type_name(type(memory.owner))} without an "
                 f"address (traced, fake, distributed, or inside torch.func), so that an overlap "
                 f"with out cannot be ruled out; omit out="
             )

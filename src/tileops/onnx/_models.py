@@ -9,7 +9,7 @@ from google.protobuf.message import EncodeError
 from onnx import helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
-from tileops._rules import show
+from tileops._rules import show, type_name
 from tileops.errors import DTypeError, UnsupportedError
 
 DEFAULT_DOMAIN = ("", "ai.onnx")
@@ -29,7 +29,7 @@ def opset_of(model: Any) -> int:
     """Give the version of ONNX's own operators that a model imports."""
     if not isinstance(model, onnx.ModelProto):
         raise DTypeError(
-            f"the model is {type(model).__name__}; pass an onnx.ModelProto, as onnx.load gives"
+            f"the model is {type_name(type(model))}; pass an onnx.ModelProto, as onnx.load gives"
         )
     if model.ir_version < FIRST_IR:
         raise UnsupportedError(

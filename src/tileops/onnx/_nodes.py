@@ -7,7 +7,7 @@ import numpy as np
 from onnx import helper
 
 from tileops import execute
-from tileops._rules import describe
+from tileops._rules import describe, type_name
 from tileops.errors import (
     DTypeError,
     OutputTooLargeError,
@@ -47,7 +47,7 @@ def executor_for(library: str) -> Executor:
 def _check_makes_arrays(executor: Executor) -> None:
     made = executor.from_numpy(np.zeros(1), None)
     if execute.find(made) is not executor:
-        raise TypeError(f"its asarray makes a {type(made).__name__}, which is not its own")
+        raise TypeError(f"its asarray makes a {type_name(type(made))}, which is not its own")
 
 
 def check_node(node: Any, opset: int) -> None:

@@ -186,7 +186,7 @@ class _LibraryBackend(Backend):
         check_options("ONNX backend", max_bytes=max_bytes)
         opset = onnx.defs.onnx_opset_version() if opset_version is None else opset_version
         if not isinstance(node, onnx.NodeProto):
-            raise DTypeError(f"the node is {type(node).__name__}; pass an onnx.NodeProto")
+            raise DTypeError(f"the node is {type_name(type(node))}; pass an onnx.NodeProto")
         if not isinstance(opset, int) or isinstance(opset, bool):
             raise DTypeError(f"opset_version is {describe(opset)}; pass an int")
         check_opset("opset_version", opset)
@@ -283,7 +283,8 @@ class _Prepared(BackendRep):
             given = dict(zip(names, inputs, strict=True))
         else:
             raise DTypeError(
-                f"the inputs are {type(inputs).__name__}; pass a list of arrays, or a dict by name"
+                f"the inputs are {type_name(type(inputs))}; pass a list of arrays, or a dict by "
+                f"name"
             )
         if not set(required) <= set(given) <= set(self.inputs):
             named = ", ".join(map(str, given)) or "none"
@@ -301,7 +302,7 @@ class _Prepared(BackendRep):
             )
         if isinstance(value, np.ndarray) and type(value) not in PLAIN:
             raise DTypeError(
-                f"input {name!r} is {type(value).__name__}, and a tensor is a plain array; "
+                f"input {name!r} is {type_name(type(value))}, and a tensor is a plain array; "
                 f"pass numpy.asarray(x)"
             )
 
