@@ -507,9 +507,7 @@ def test_undefined_types_are_refused(backend):
 def test_masks_are_refused_and_not_dropped(backend):
     node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
     x = np.ma.array([1, 2], mask=[True, False])
-    with pytest.raises(
-        tileops.DTypeError, match=r"is numpy\.ma\.MaskedArray, "
-    ):
+    with pytest.raises(tileops.DTypeError, match=r"is numpy\.ma\.MaskedArray, "):
         backend.run_node(node, [x, x])
 
 

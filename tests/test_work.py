@@ -14,7 +14,7 @@ from memory import peak_of
 from tileops._moves import COPY, broadcast_nest, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
-from tileops._plan_host import host_words, plan_host, rows_repeated
+from tileops._plan_host import host_words, in_fastest_order, plan_host, rows_repeated
 from tileops._rules import TILE
 from tileops.execute import host, moving
 
@@ -205,9 +205,25 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     """Each pass goes down all rows; NumPy's own repetition begins anew for each of them."""
     for repeats, is_passed in ((2, True), (few, True), (more, False)):
         nest = host_words(nest_between((2**20, 1), (1, repeats), itemsize), 16)
-        assert (not rows_repeated(nest)) == is_passed
+        assert (not rows_repeated(nest, is_new=True)) == is_passed
     small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
-    assert rows_repeated(small) == ((2**12, few),)
+    assert rows_repeated(small, is_new=True) == ((2**12, few),)
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, chain",
+    [
+        # Words: the fewest repeats first, so that temporaries are small
+        ((13, 53, 4), (2, 4, 16), 8, ((1, 2), (2 * 13, 4), (2 * 4 * 13 * 53, 16))),
+        # Rows of 1 KiB: the outer ones first, whose result is repeated from the innermost cache
+        ((17, 128), (16, 16), 8, ((1, 16), (16 * 17, 16))),
+        # Short rows are made long first
+        ((1000, 3, 1), (2, 3, 4), 1, ((3000, 4), (1000, 3), (1, 2))),
+    ],
+)
+def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize, chain):
+    nest = host_words(nest_between(shape, repeats, itemsize), 16)
+    assert in_fastest_order(nest, rows_repeated(nest, is_new=True)) == chain
 
 
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():

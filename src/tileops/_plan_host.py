@@ -7,6 +7,7 @@ innermost loop. Repeats of a word that follow one another cost next to nothing b
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice, permutations
 from math import ceil, gcd, prod
 
 from tileops._moves import (
@@ -32,12 +33,10 @@ ALIKE = 32
 # Bytes
 _LINE = 32
 """Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
-_SHORT = 16
-"""Rows at least this wide are not very short."""
-_LONG = 64
-"""A library's own repetition is at full speed where a row's repeats take this much together."""
 _DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
+_SHORT = 16
+"""Rows at least this wide are not very short."""
 _WIDE = 256
 """Shorter runs are put together until they are this long."""
 _ELEMENT = 2 * 1024
@@ -63,12 +62,13 @@ _PASSED = 256 * 1024
 """Results at least this large: short repeats are written in passes, and one row in blocks."""
 _STAGED = 512 * 1024
 """Results at least this large: words are computed in a temporary."""
-_LARGE = 1024 * 1024
-"""Results at least this large: even a half of them does not stay in a core's cache."""
-_CHAINED_ROWS = 384 * 1024
-"""Results up to this large: several repetitions, one after the other, are fastest."""
-_CHAINED = 6 * 1024 * 1024
-"""The same where rows are words, or have `_SHORT` to `_WIDE` bytes."""
+_CHAINED = {False: 384 * 1024, True: 6 * 1024 * 1024}
+"""Results up to this large: repetitions one after the other are fastest, but for the last.
+
+True is for rows that are words, or have `_SHORT` to `_WIDE` bytes.
+"""
+_CHAINED_NEW = {False: 6 * 1024 * 1024, True: 12 * 1024 * 1024}
+"""The same for new memory, which the last repetition makes, too. No thread helps with so few."""
 _SHORTEST = 8
 """Repeats of a word that take up to this much together are faster in passes than in a loop."""
 
@@ -83,6 +83,19 @@ _WORDS_IN_LOOP = 13
 """Rows of at least this many words are worth an inner loop each."""
 _ELEMENTS_IN_LOOP = 4
 """The same for elements of other widths."""
+
+# What repetitions cost, one after the other, in bytes of a temporary (0.05 ns each)
+_PER_ROW = 60
+"""Each repeat of a row."""
+_PER_WORD = 4
+"""The same of 1, 2, 4, 8, 16 or 32 bytes, for which NumPy has loops of their own."""
+_SOURCE = 16 * 1024
+"""A row up to this large stays in a core's innermost cache while it is repeated."""
+_PER_FAR_BYTE = 0.3
+"""Each byte that is written from a larger row."""
+_ORDERS = 24
+"""The most orders that are compared: all of four repetitions."""
+
 _FEW_WORDS = 3
 """Rows of up to this many words are faster in passes, one for each, than as one element."""
 _FEWEST = 3
@@ -190,7 +203,7 @@ def _is_gathered(nest: Nest) -> bool:
     return apart[-1] != nest.word and not _columns(nest)
 
 
-def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
+def rows_repeated(nest: Nest, is_new: bool) -> tuple[tuple[int, int], ...]:
     """Give rows and repeats, the inner ones first, if repeating rows is the fastest way.
 
     It is for copies between contiguous memory. A library's own repetition writes a row as often as
@@ -205,7 +218,7 @@ def rows_repeated(nest: Nest) -> tuple[tuple[int, int], ...]:
     if nest.copies > 1:
         repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
         steps.append((rows, repeats * nest.copies))
-    return tuple(reversed(steps)) if steps and _are_repeated(nest, steps) else ()
+    return tuple(reversed(steps)) if steps and _are_repeated(nest, steps, is_new) else ()
 
 
 def joined_repeats(row: int, source: int) -> int:
@@ -219,23 +232,38 @@ def joined_repeats(row: int, source: int) -> int:
     return _JOINED_RUN // row // alike * alike
 
 
-def most_repeated_last(
-    nest: Nest, steps: tuple[tuple[int, int], ...]
-) -> tuple[tuple[int, int], ...]:
-    """Put the repetition with the most repeats last, so that temporaries are small.
+def in_fastest_order(nest: Nest, steps: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Put repetitions into the order that costs least.
 
-    They are in the cache all the same where the result is small. The innermost is first where it
-    writes few bytes for each row, which takes longer.
+    Inner ones first make rows long before they are repeated; those with few repeats first keep
+    temporaries small.
     """
-    if nest.nbytes < _LARGE or _row(nest, steps) * steps[0][1] < _LONG:
-        return steps
-    order = sorted(range(len(steps)), key=lambda i: steps[i][1])
-    before: list[tuple[int, int]] = []
-    for i in order:
+    orders = islice(permutations(range(len(steps))), _ORDERS)
+    return min((_ordered(steps, order) for order in orders), key=lambda chain: _cost(nest, chain))
+
+
+def _ordered(
+    steps: tuple[tuple[int, int], ...], order: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    """Reorder repetitions: there are more rows where outer axes were repeated before."""
+    chain = []
+    for done, i in enumerate(order):
         rows, repeats = steps[i]
-        outer = prod(steps[j][1] for j in order[: len(before)] if j > i)
-        before.append((rows * outer, repeats))
-    return tuple(before)
+        outer = prod(steps[j][1] for j in order[:done] if j > i)
+        chain.append((rows * outer, repeats))
+    return tuple(chain)
+
+
+def _cost(nest: Nest, chain: tuple[tuple[int, int], ...]) -> float:
+    """Give what repetitions cost beside writing the result, as bytes of temporaries."""
+    cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
+    for rows, repeats in chain:
+        row = nbytes // rows
+        cost += nbytes + rows * repeats * (_PER_WORD if row in (*WORDS, 32) else _PER_ROW)
+        nbytes *= repeats
+        if row > _SOURCE:
+            cost += nbytes * _PER_FAR_BYTE
+    return cost
 
 
 def _row(nest: Nest, steps: Sequence[tuple[int, int]]) -> int:
@@ -243,19 +271,19 @@ def _row(nest: Nest, steps: Sequence[tuple[int, int]]) -> int:
     return nest.nbytes // prod(n for _, n in steps) // max(rows for rows, _ in steps)
 
 
-def _are_repeated(nest: Nest, steps: list[tuple[int, int]]) -> bool:
+def _are_repeated(nest: Nest, steps: list[tuple[int, int]], is_new: bool) -> bool:
     """Whether rows are; where they are many and short, wider words and passes are faster."""
     rows, repeats = steps[-1]
     row = _row(nest, steps)
     if len(steps) > 1:
         is_fast = row in WORDS or _SHORT <= row < _WIDE
-        return nest.nbytes <= (_CHAINED if is_fast else _CHAINED_ROWS)
+        return nest.nbytes <= (_CHAINED_NEW if is_new else _CHAINED)[is_fast]
     if nest.copies > 1:
         if nest.source[-1] != 0:
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
     if rows == 1:
-        return nest.nbytes <= _PASSED
+        return nest.nbytes <= (_PASSED if row < _WIDE else _CHAINED_NEW[True])
     if row > nest.word:
         is_short = nest.word <= 4  # noqa: PLR2004
     elif repeats <= _FEWEST:

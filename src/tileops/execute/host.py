@@ -11,8 +11,8 @@ from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_host import (
     cut,
     host_words,
+    in_fastest_order,
     joined_repeats,
-    most_repeated_last,
     plan_host,
     rows_repeated,
     threads_for,
@@ -71,7 +71,7 @@ class Job(NamedTuple):
     Between contiguous arrays alone; empty elsewhere.
     """
     fresh: tuple[tuple[int, int], ...] = ()
-    """The same calls in the order in which they make a new result fastest."""
+    """The same for a new result, in the order in which they make it fastest."""
 
 
 class Part(NamedTuple):
@@ -154,8 +154,11 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _
     """Plan a copy of an array of some rank between arrays in the order of their elements."""
     source = contiguous(plan.source[len(plan.source) - rank :], itemsize)
     job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, alignment)
-    rows = rows_repeated(job.nest)
-    return job._replace(rows=rows, fresh=rows and most_repeated_last(job.nest, rows))
+    fresh = rows_repeated(job.nest, is_new=True)
+    return job._replace(
+        rows=rows_repeated(job.nest, is_new=False),
+        fresh=fresh and in_fastest_order(job.nest, fresh),
+    )
 
 
 def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
