@@ -70,6 +70,11 @@ def work_of(nest, move):
             assert np.broadcast_shapes(target.shape, source.shape) == target.shape
             written[np.shares_memory(target, result)].append(target.size)
 
+        def repetition(self, words):
+            block = self.empty(words.shape)
+            self.assign(block, block)
+            return block
+
         def empty(self, sizes):
             stages[sizes] = math.prod(sizes) * nest.word
             return np.broadcast_to(other, sizes)
@@ -190,6 +195,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
         ((100, 16, 1), (1, 40, 8), 4, 1 + 1 / 40),
         ((256, 512, 1), (1, 4, 3), 8, 1 + 1 / 4),
         ((34952, 1), (5, 3), 16, 1 + 1 / 5),
+        ((689, 4), (8, 100), 8, 1 + 1 / 8),
     ],
 )
 def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):

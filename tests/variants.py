@@ -33,6 +33,7 @@ _TINY = {
         "_STRETCH": 1,
         "_WIDE": 12,
         "_DIRECT": 12,
+        "_REPEATED": 3,
         "_ELEMENT": 24,
         "_FEW": 4,
         "_COMPUTED_FROM": 4,

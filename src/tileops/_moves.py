@@ -2,7 +2,7 @@
 
 No arrays, no libraries. A `Nest` describes the copy. `_plan_device` cuts it into blocks;
 `_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, whose temporary
-may be planned `Again`, and `tileops.execute.moving` carries that out.
+may be a `Repetition` or planned `Again`, and `tileops.execute.moving` carries that out.
 """
 
 from collections.abc import Iterator
@@ -84,6 +84,11 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Repetition:
+    """The library repeats the words of the last axis, which makes the temporary."""
+
+
+@dataclass(frozen=True, slots=True)
 class Again:
     """The temporary, a contiguous source now, is repeated by a plan of its own."""
 
@@ -93,7 +98,7 @@ class Stage:
     """A temporary of these sizes is filled, and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]
-    fill: "Move"
+    fill: "Move | Repetition"
     spread: "Copy | Columns | Again" = COPY
     """How it is copied: as whole blocks; in columns, where each of its axes has the target's size
     or 1, so that it broadcasts; or again planned."""

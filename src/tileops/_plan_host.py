@@ -18,6 +18,7 @@ from tileops._moves import (
     Move,
     Nest,
     Pairs,
+    Repetition,
     Stage,
     box,
     looped,
@@ -33,6 +34,8 @@ ALIKE = 32
 # Bytes
 _LINE = 32
 """Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
+_REPEATED = 32
+"""Elements of this width NumPy repeats by a loop of its own, and copies by none."""
 _DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
 _SHORT = 16
@@ -183,7 +186,9 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     if not _is_written_again(nest, block):
         block = box(_fewer_repeats(nest, run), nest.word, most)
     if _is_written_again(nest, block):
-        return looped(nest, block, Stage(block, plan_host(nest.block(block))))
+        is_repeated = nest.word == _REPEATED and nest.source[-1] == 0
+        fill = Repetition() if is_repeated else plan_host(nest.block(block))
+        return looped(nest, block, Stage(block, fill))
     if not axes:
         return COPY
     if _is_paired(nest):
@@ -259,7 +264,7 @@ def _cost(nest: Nest, chain: tuple[tuple[int, int], ...]) -> float:
     cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
     for rows, repeats in chain:
         row = nbytes // rows
-        cost += nbytes + rows * repeats * (_PER_WORD if row in (*WORDS, 32) else _PER_ROW)
+        cost += nbytes + rows * repeats * (_PER_WORD if row in (*WORDS, _REPEATED) else _PER_ROW)
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE

@@ -16,6 +16,7 @@ from tileops._moves import (
     Move,
     Nest,
     Pairs,
+    Repetition,
     Stage,
     broadcast_nest,
 )
@@ -81,8 +82,11 @@ class Mover:
     def _stage(self, stage: Stage, target: Any, source: Any) -> None:
         # The last block along an axis that is looped over may be smaller.
         part = tuple(map(slice, map(min, stage.sizes, target.shape)))
-        block = self.empty(stage.sizes)[part]
-        self.carry_out(stage.fill, block, source[part])
+        if isinstance(stage.fill, Repetition):
+            block = self.repetition(source[part])
+        else:
+            block = self.empty(stage.sizes)[part]
+            self.carry_out(stage.fill, block, source[part])
         match stage.spread:
             case Columns():
                 self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
@@ -139,6 +143,10 @@ class Mover:
         nest = broadcast_nest(of.shape, to.shape, of.strides, to.strides, to.itemsize)
         nest = host_words(nest, alignment_of(of.address, to.address))
         carry_out(plan_host(nest), *as_words(nest, of, to), assign)
+
+    def repetition(self, words: Any) -> Any:
+        """Give words, all the same along the last axis, in new memory."""
+        return words[..., :1].repeat(words.shape[-1], -1)
 
     def empty(self, sizes: tuple[int, ...]) -> Any:
         """Give a temporary of the target's words."""
