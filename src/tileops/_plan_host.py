@@ -90,8 +90,8 @@ _ELEMENTS_IN_LOOP = 4
 # What repetitions cost, one after the other, in bytes of a temporary (0.05 ns each)
 _PER_ROW = 60
 """Each repeat of a row."""
-_PER_WORD = 4
-"""The same of 1, 2, 4, 8, 16 or 32 bytes, for which NumPy has loops of their own."""
+_PER_WORD = 80
+"""All repeats of a row of 1, 2, 4, 8, 16 or 32 bytes, for which NumPy has loops of their own."""
 _SOURCE = 16 * 1024
 """A row up to this large stays in a core's innermost cache while it is repeated."""
 _PER_FAR_BYTE = 0.3
@@ -264,7 +264,8 @@ def _cost(nest: Nest, chain: tuple[tuple[int, int], ...]) -> float:
     cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
     for rows, repeats in chain:
         row = nbytes // rows
-        cost += nbytes + rows * repeats * (_PER_WORD if row in (*WORDS, _REPEATED) else _PER_ROW)
+        is_word = row in (*WORDS, _REPEATED)
+        cost += nbytes + rows * (_PER_WORD if is_word else repeats * _PER_ROW)
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE
@@ -288,7 +289,7 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]], is_new: bool) -> boo
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
     if rows == 1:
-        return nest.nbytes <= (_PASSED if row < _WIDE else _CHAINED_NEW[True])
+        return nest.nbytes <= (_PASSED if row < _DIRECT else _CHAINED_NEW[True])
     if row > nest.word:
         is_short = nest.word <= 4  # noqa: PLR2004
     elif repeats <= _FEWEST:
