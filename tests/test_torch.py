@@ -1,5 +1,7 @@
 """What only PyTorch has: gradients, conjugate views, meta tensors, layouts, narrow integers."""
 
+from math import prod
+
 import pytest
 
 import tileops
@@ -222,3 +224,41 @@ def test_out_of_more_axes_than_numpy_has(torch):
     x = torch.ones((1,) * 70)
     out = torch.zeros((1,) * 69 + (2,))
     assert tileops.tile(x, 2, out=out).sum() == 2
+
+
+@pytest.mark.parametrize(
+    "dtype, shape, repeats, axes, threads, is_planned",
+    [
+        ("uint8", (512, 512, 1), (1, 1, 3), (0, 1, 2), 2, True),  # a row of an element, three times
+        ("int16", (100, 3), (100, 100), (0, 1), 2, True),
+        ("float32", (512, 512), (4, 1), (0, 1), 2, False),  # a single row
+        ("float32", (512, 512), (4, 2), (0, 1), 2, False),  # long ones
+        ("float32", (512, 512), (4, 2), (1, 0), 2, True),  # whose elements lie apart
+        ("float32", (300, 300, 1), (1, 1, 4), (0, 1, 2), 1, True),
+        ("float32", (300, 300, 1), (1, 1, 4), (0, 1, 2), 8, False),  # shared by many threads
+    ],
+)
+@pytest.mark.parametrize("has_out", [False, True])
+def test_loops_that_take_long_are_planned(
+    torch, monkeypatch, dtype, shape, repeats, axes, threads, is_planned, has_out
+):
+    from tileops.execute import host
+
+    planned, write = [], host.write
+
+    def watched(*args):
+        planned.append(args)
+        write(*args)
+
+    monkeypatch.setattr(host, "write", watched)
+    x = torch.arange(prod(shape)).to(getattr(torch, dtype)).view(shape).permute(axes)
+    expected = x.repeat(repeats)
+    out = torch.empty_like(expected) if has_out else None
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        result = tileops.tile(x, repeats, out=out)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(result, expected)
+    assert bool(planned) == is_planned

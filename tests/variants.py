@@ -77,10 +77,8 @@ def set_thresholds(monkeypatch, name):
     if name != "measured" and "torch" in sys.modules:
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "HUGE", 1)
-        monkeypatch.setattr(torch, "_SHORT", 2**40)
-        monkeypatch.setattr(torch, "_SHORT_OF_MANY", 2**40)
-        monkeypatch.setattr(torch, "_SINGLE", 1)
-        monkeypatch.setattr(torch, "_BYTES", 1)
+        monkeypatch.setattr(torch, "_PER_PLAN", 0.0)
+        monkeypatch.setattr(torch, "_PER_BYTE", 0.0)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_KINDS", {"cpu": torch.device, "cuda": torch.device})
@@ -95,6 +93,8 @@ def forget_plans():
     ):
         for name in names:
             getattr(importlib.import_module(module), name).cache_clear()
+    if "torch" in sys.modules:
+        importlib.import_module("tileops.execute.torch")._has_many_loops.cache_clear()
 
 
 def converts_bfloat16():

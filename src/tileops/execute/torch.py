@@ -1,5 +1,7 @@
 """PyTorch: tensors on any device, with their gradients."""
 
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,8 @@ from torch import strided
 from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: PLC0414 (exported)
 from torch.jit import is_tracing
 
-from tileops._plan import Plan, cached_plan, make_plan
-from tileops._plan_host import NUMBERS
+from tileops._moves import make_nest
+from tileops._plan import Plan, cached_plan, contiguous, make_plan
 from tileops._rules import Operator, is_equal, type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
@@ -53,26 +55,19 @@ _MOST_SUMMED = 64
 _KINDS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
 
-_SHORT = 32
-"""Rows of several elements, and of fewer bytes, are slower by the library than by a plan."""
-_SHORT_OF_SMALL = 17
-"""Rows of fewer bytes than this are, in results that are not `_LARGE`."""
-_LARGE = 256 * 1024
+# What PyTorch's copy on a CPU costs beside moving bytes, in ns of one thread
+_PER_CALL = 25.0
+"""Each entry into its two innermost loops."""
+_PER_ROW = 2.4
+"""Each entry into the innermost one."""
+_PER_APART = 0.5
+"""Each element of a row whose elements do not lie side by side in the source."""
+_GRAIN = 32 * 1024
+"""Results of at least so many elements are shared by its threads."""
 
-_MANY = 3
-"""Repeated axes, or more, over which the library's loops are slow."""
-_SHORT_OF_MANY = 96
-"""Rows of fewer bytes than this are, in large results of so many."""
-
-_SINGLE = 128 * 1024
-"""The least bytes of a planned result, where one number holds the repeats of an element."""
-
-_BYTES = 4 * 2**20
-"""The least bytes of a planned result, where the repeats of a byte fill several words."""
-_FEW = 6
-"""The most of these repeats for which a plan is faster."""
-_SOME = 16
-"""The most where their number is a multiple of 4."""
+# What a plan costs that PyTorch does not, in ns
+_PER_PLAN = 18_000.0
+_PER_BYTE = 0.04
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -245,7 +240,7 @@ class Torch(Executor):
             source, target = _memory(x), _memory(out)
             _check_addresses(operator, source, target)
             _out.check_memory(operator, source, target)
-            is_moved = _pays(x, plan) and _is_private(x) and _is_private(out)
+            is_moved = _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out)
             if is_moved and _move(x, plan, out):
                 if not out.is_inference():
                     torch.autograd.graph.increment_version(out)
@@ -313,12 +308,33 @@ def _is_plain(x: Any) -> bool:
     )
 
 
-def _pays(x: Any, plan: Plan) -> bool:
-    """Whether a plan may move a tensor's bytes in less time than PyTorch does."""
+def _pays(x: Any, plan: Plan, steps: tuple[int, ...] | None = None) -> bool:
+    """Whether a plan may move a tensor's bytes in less time than PyTorch does.
+
+    `steps` are those of `out`, if there is one.
+    """
     kind = _KINDS.get(x.device.type)
     if kind is None or plan.nbytes < kind.LEAST:
         return False
-    return kind is not host or _is_short(x, plan)
+    return kind is not host or _has_many_loops(plan, x.stride(), steps, torch.get_num_threads())
+
+
+@lru_cache(maxsize=4096)
+def _has_many_loops(
+    plan: Plan, source: tuple[int, ...], target: tuple[int, ...] | None, threads: int
+) -> bool:
+    """Whether PyTorch's copy on a CPU takes longer for its loops than a plan for all else.
+
+    Steps are in elements; None for a target in the order of its elements.
+    """
+    nest = make_nest(plan, source, target or contiguous(plan.shape, 1), 1)
+    sizes, elements, apart = nest.sizes, nest.nbytes, 0
+    if elements > sizes[-1] == 1:
+        sizes, apart = sizes[:-1], elements if nest.source[-2] else 0
+    time = prod(sizes[:-2]) * _PER_CALL + prod(sizes[:-1]) * _PER_ROW + apart * _PER_APART
+    if elements >= _GRAIN:
+        time /= threads
+    return time > _PER_PLAN + _PER_BYTE * plan.nbytes
 
 
 def _is_private(x: Any) -> bool:
@@ -334,22 +350,6 @@ def _is_private(x: Any) -> bool:
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and _address(x) != 0
     )
-
-
-def _is_short(x: Any, plan: Plan) -> bool:
-    """Whether rows of a few small elements are repeated, where PyTorch's copy on a CPU is slow.
-
-    Of single elements, that is where one number holds all repeats, and among many bytes.
-    """
-    if x.itemsize != plan.row or not plan.repeated:
-        has_many = len(plan.repeated) >= _MANY and plan.nbytes >= HUGE
-        short = _SHORT if plan.nbytes >= _LARGE else _SHORT_OF_SMALL
-        return x.itemsize < plan.row < (_SHORT_OF_MANY if has_many else short)  # type: ignore[no-any-return]
-    row = plan.row * plan.spread[plan.repeated[-1]]
-    if row in NUMBERS:
-        return plan.nbytes >= _SINGLE and x.is_contiguous()
-    few = row <= _FEW or (row <= _SOME and row % 4 == 0)
-    return x.itemsize == 1 and few and plan.nbytes >= _BYTES and x.is_contiguous()
 
 
 def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
