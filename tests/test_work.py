@@ -216,6 +216,13 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     assert rows_repeated(small, is_new=True) == ((2**12, few),)
 
 
+@pytest.mark.parametrize("row, most", [(1, 256), (8, 12288), (12, 256), (32, 12288), (64, 12288)])
+def test_one_row_is_repeated_by_the_library_where_that_has_a_loop_for_it(row, most):
+    for kib, is_repeated in ((most, True), (2 * most, False)):
+        nest = host_words(nest_between((row,), (kib * 1024 // row, 1), 1), 16)
+        assert bool(rows_repeated(nest, is_new=True)) == is_repeated
+
+
 @pytest.mark.parametrize(
     "shape, repeats, itemsize, chain",
     [

@@ -264,12 +264,16 @@ def _cost(nest: Nest, chain: tuple[tuple[int, int], ...]) -> float:
     cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
     for rows, repeats in chain:
         row = nbytes // rows
-        is_word = row in (*WORDS, _REPEATED)
-        cost += nbytes + rows * (_PER_WORD if is_word else repeats * _PER_ROW)
+        cost += nbytes + rows * (_PER_WORD if _has_loop(row) else repeats * _PER_ROW)
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE
     return cost
+
+
+def _has_loop(row: int) -> bool:
+    """Whether NumPy repeats rows of so many bytes by a loop of their own."""
+    return row in (*WORDS, _REPEATED)
 
 
 def _row(nest: Nest, steps: Sequence[tuple[int, int]]) -> int:
@@ -289,7 +293,8 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]], is_new: bool) -> boo
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
     if rows == 1:
-        return nest.nbytes <= (_PASSED if row < _DIRECT else _CHAINED_NEW[True])
+        is_fast = row >= _DIRECT or (row > 1 and _has_loop(row))
+        return nest.nbytes <= (_CHAINED_NEW[True] if is_fast else _PASSED)
     if row > nest.word:
         is_short = nest.word <= 4  # noqa: PLR2004
     elif repeats <= _FEWEST:
