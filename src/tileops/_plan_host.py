@@ -293,7 +293,7 @@ def _are_repeated(nest: Nest, steps: list[tuple[int, int]], is_new: bool) -> boo
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
     if rows == 1:
-        is_fast = row >= _DIRECT or (row > 1 and _has_loop(row))
+        is_fast = row >= _DIRECT or (row > 1 and _has_loop(row))  # bytes are faster in blocks
         return nest.nbytes <= (_CHAINED_NEW[True] if is_fast else _PASSED)
     if row > nest.word:
         is_short = nest.word <= 4  # noqa: PLR2004
