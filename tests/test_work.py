@@ -14,7 +14,7 @@ from memory import peak_of
 from tileops._moves import COPY, broadcast_nest, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
-from tileops._plan_host import host_words, in_fastest_order, plan_host, rows_repeated
+from tileops._plan_host import host_words, plan_host, rows_repeated
 from tileops._rules import TILE
 from tileops.execute import host, moving
 
@@ -216,7 +216,9 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     assert rows_repeated(small, is_new=True) == ((2**12, few),)
 
 
-@pytest.mark.parametrize("row, most", [(1, 256), (8, 12288), (12, 256), (32, 12288), (64, 12288)])
+@pytest.mark.parametrize(
+    "row, most", [(1, 256), (8, 12280), (12, 256), (24, 504), (32, 12280), (64, 12280)]
+)
 def test_one_row_is_repeated_by_the_library_where_that_has_a_loop_for_it(row, most):
     for kib, is_repeated in ((most, True), (2 * most, False)):
         nest = host_words(nest_between((row,), (kib * 1024 // row, 1), 1), 16)
@@ -236,7 +238,28 @@ def test_one_row_is_repeated_by_the_library_where_that_has_a_loop_for_it(row, mo
 )
 def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize, chain):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    assert in_fastest_order(nest, rows_repeated(nest, is_new=True)) == chain
+    assert rows_repeated(nest, is_new=True) == chain
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, new, used",
+    [
+        ((2048, 16), (3, 2), 8, ((2048, 2), (1, 3)), ((2048, 2), (1, 3))),
+        # From the inside out the temporary would have 1 MiB
+        ((256, 16), (2, 32), 8, ((1, 2), (512, 32)), ()),
+        # So would it have in any order
+        ((4096, 16), (3, 2), 8, (), ()),
+        # Many short rows cost more than a plan
+        ((4000, 1), (3, 2), 1, ((4000, 2), (1, 3)), ((4000, 2), (1, 3))),
+        ((5000, 1), (3, 2), 1, (), ()),
+        ((498, 3), (2, 2720), 1, (), ()),
+    ],
+)
+def test_repetitions_follow_each_other_where_temporaries_stay_in_a_cores_cache(
+    shape, repeats, itemsize, new, used
+):
+    nest = host_words(nest_between(shape, repeats, itemsize), 16)
+    assert (rows_repeated(nest, is_new=True), rows_repeated(nest, is_new=False)) == (new, used)
 
 
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():

@@ -47,8 +47,7 @@ _TINY = {
         "_CHUNK": 96,
         "_SHARED": 64,
         "_PAIRED": 2,
-        "_CHAINED": {False: 32, True: 64},
-        "_CHAINED_NEW": {False: 48, True: 96},
+        "_CHAINED": 32,
         "_SOURCE": 8,
     },
     "tileops.execute.assigning": {

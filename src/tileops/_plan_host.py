@@ -5,10 +5,9 @@ word of up to 8 bytes, 2 ns for an element of any other width, and 4 ns more for
 innermost loop. Repeats of a word that follow one another cost next to nothing but the entry.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice, permutations
-from math import ceil, gcd, prod
+from math import ceil, gcd, inf, prod
 
 from tileops._moves import (
     COPY,
@@ -38,8 +37,6 @@ _REPEATED = 32
 """Elements of this width NumPy repeats by a loop of its own, and copies by none."""
 _DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
-_SHORT = 16
-"""Rows at least this wide are not very short."""
 _WIDE = 256
 """Shorter runs are put together until they are this long."""
 _ELEMENT = 2 * 1024
@@ -65,13 +62,9 @@ _PASSED = 256 * 1024
 """Results at least this large: short repeats are written in passes, and one row in blocks."""
 _STAGED = 512 * 1024
 """Results at least this large: words are computed in a temporary."""
-_CHAINED = {False: 384 * 1024, True: 6 * 1024 * 1024}
-"""Results up to this large: repetitions one after the other are fastest, but for the last.
-
-True is for rows that are words, or have `_SHORT` to `_WIDE` bytes.
-"""
-_CHAINED_NEW = {False: 6 * 1024 * 1024, True: 12 * 1024 * 1024}
-"""The same for new memory, which the last repetition makes, too. No thread helps with so few."""
+_CHAINED = 768 * 1024
+"""Repetitions one after the other are fast if their temporaries, up to this large, stay in a core's
+cache."""
 _SHORTEST = 8
 """Repeats of a word that take up to this much together are faster in passes than in a loop."""
 
@@ -87,15 +80,17 @@ _WORDS_IN_LOOP = 13
 _ELEMENTS_IN_LOOP = 4
 """The same for elements of other widths."""
 
-# What repetitions cost, one after the other, in bytes of a temporary (0.05 ns each)
+# What repetitions cost, one after the other, beside the result, in bytes of it (0.05 ns each)
 _PER_ROW = 60
 """Each repeat of a row."""
 _PER_WORD = 80
 """All repeats of a row of 1, 2, 4, 8, 16 or 32 bytes, for which NumPy has loops of their own."""
 _SOURCE = 16 * 1024
 """A row up to this large stays in a core's innermost cache while it is repeated."""
-_PER_FAR_BYTE = 0.3
+_PER_FAR_BYTE = 0.2
 """Each byte that is written from a larger row."""
+_MOST_PER_BYTE, _MOST_PER_PLAN = 6, 200_000
+"""What they may cost for each byte of the result, and beside that: a plan takes longer."""
 _ORDERS = 24
 """The most orders that are compared: all of four repetitions."""
 
@@ -209,10 +204,11 @@ def _is_gathered(nest: Nest) -> bool:
 
 
 def rows_repeated(nest: Nest, is_new: bool) -> tuple[tuple[int, int], ...]:
-    """Give rows and repeats, the inner ones first, if repeating rows is the fastest way.
+    """Give rows and repeats, in the fastest order, if repeating rows is the fastest way; else ().
 
     It is for copies between contiguous memory. A library's own repetition writes a row as often as
-    it is repeated, and then the next; of several, all but the last make temporaries.
+    it is repeated, and then the next; of several, all but the last make temporaries. Where the
+    result is not new, the last is that of the outermost axis: it is written by broadcasting.
     """
     steps, rows = [], 1
     for n, step in zip(nest.sizes, nest.source, strict=True):
@@ -223,7 +219,10 @@ def rows_repeated(nest: Nest, is_new: bool) -> tuple[tuple[int, int], ...]:
     if nest.copies > 1:
         repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
         steps.append((rows, repeats * nest.copies))
-    return tuple(reversed(steps)) if steps and _are_repeated(nest, steps, is_new) else ()
+    inner_first = tuple(reversed(steps))
+    if len(steps) > 1:
+        return _cheapest_chain(nest, inner_first, is_new)
+    return inner_first if steps and _is_repeated(nest, *steps[0]) else ()
 
 
 def joined_repeats(row: int, source: int) -> int:
@@ -237,14 +236,20 @@ def joined_repeats(row: int, source: int) -> int:
     return _JOINED_RUN // row // alike * alike
 
 
-def in_fastest_order(nest: Nest, steps: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Put repetitions into the order that costs least.
+def _cheapest_chain(
+    nest: Nest, steps: tuple[tuple[int, int], ...], is_new: bool
+) -> tuple[tuple[int, int], ...]:
+    """Put repetitions into the order that costs least; () if a plan costs less.
 
     Inner ones first make rows long before they are repeated; those with few repeats first keep
     temporaries small.
     """
-    orders = islice(permutations(range(len(steps))), _ORDERS)
-    return min((_ordered(steps, order) for order in orders), key=lambda chain: _cost(nest, chain))
+    if threads_for(nest) > 1:
+        return ()
+    orders = islice(permutations(range(len(steps))), _ORDERS if is_new else 1)
+    chains = (_ordered(steps, order) for order in orders)
+    cost, chain = min((_cost(nest, chain), chain) for chain in chains)
+    return chain if cost <= nest.nbytes * _MOST_PER_BYTE + _MOST_PER_PLAN else ()
 
 
 def _ordered(
@@ -260,9 +265,11 @@ def _ordered(
 
 
 def _cost(nest: Nest, chain: tuple[tuple[int, int], ...]) -> float:
-    """Give what repetitions cost beside writing the result, as bytes of temporaries."""
+    """Give what repetitions cost beside writing the result; infinity if a temporary is large."""
     cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
-    for rows, repeats in chain:
+    for i, (rows, repeats) in enumerate(chain):
+        if i and nbytes > _CHAINED:
+            return inf
         row = nbytes // rows
         cost += nbytes + rows * (_PER_WORD if _has_loop(row) else repeats * _PER_ROW)
         nbytes *= repeats
@@ -276,25 +283,17 @@ def _has_loop(row: int) -> bool:
     return row in (*WORDS, _REPEATED)
 
 
-def _row(nest: Nest, steps: Sequence[tuple[int, int]]) -> int:
-    """Give the bytes of the rows that are repeated the innermost."""
-    return nest.nbytes // prod(n for _, n in steps) // max(rows for rows, _ in steps)
-
-
-def _are_repeated(nest: Nest, steps: list[tuple[int, int]], is_new: bool) -> bool:
+def _is_repeated(nest: Nest, rows: int, repeats: int) -> bool:
     """Whether rows are; where they are many and short, wider words and passes are faster."""
-    rows, repeats = steps[-1]
-    row = _row(nest, steps)
-    if len(steps) > 1:
-        is_fast = row in WORDS or _SHORT <= row < _WIDE
-        return nest.nbytes <= (_CHAINED_NEW if is_new else _CHAINED)[is_fast]
+    row = nest.nbytes // (rows * repeats)
     if nest.copies > 1:
         if nest.source[-1] != 0:
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
     if rows == 1:
-        is_fast = row >= _DIRECT or (row > 1 and _has_loop(row))  # bytes are faster in blocks
-        return nest.nbytes <= (_CHAINED_NEW[True] if is_fast else _PASSED)
+        if row >= _DIRECT or (row > 1 and _has_loop(row)):
+            return threads_for(nest) == 1
+        return nest.nbytes <= (_STAGED if row >= _LINE // 2 else _PASSED)  # more goes in blocks
     if row > nest.word:
         is_short = nest.word <= 4  # noqa: PLR2004
     elif repeats <= _FEWEST:

@@ -11,7 +11,6 @@ from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_host import (
     cut,
     host_words,
-    in_fastest_order,
     joined_repeats,
     plan_host,
     rows_repeated,
@@ -71,7 +70,7 @@ class Job(NamedTuple):
     Between contiguous arrays alone; empty elsewhere.
     """
     fresh: tuple[tuple[int, int], ...] = ()
-    """The same for a new result, in the order in which they make it fastest."""
+    """The same for a new result, which the last of them makes, too."""
 
 
 class Part(NamedTuple):
@@ -154,10 +153,8 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _
     """Plan a copy of an array of some rank between arrays in the order of their elements."""
     source = contiguous(plan.source[len(plan.source) - rank :], itemsize)
     job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, alignment)
-    fresh = rows_repeated(job.nest, is_new=True)
     return job._replace(
-        rows=rows_repeated(job.nest, is_new=False),
-        fresh=fresh and in_fastest_order(job.nest, fresh),
+        rows=rows_repeated(job.nest, is_new=False), fresh=rows_repeated(job.nest, is_new=True)
     )
 
 
