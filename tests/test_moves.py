@@ -167,6 +167,7 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
+    monkeypatch.setattr(assigning, "places_matter", lambda: True)
     monkeypatch.setattr(assigning, "_FAR", 2**20)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
@@ -190,11 +191,43 @@ def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch,
 
 
 @pytest.mark.parametrize(
+    "processor, is_amd",
+    [
+        ("cpu:type:x86,ven0002fam0019mod0011:feature:,0000", True),
+        ("cpu:type:x86,ven0000fam0006mod00A7:feature:,0000", False),
+        ("cpu:type:aarch64:feature:,0000", False),
+        (None, False),
+    ],
+)
+def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is_amd):
+    file = tmp_path / "modalias"
+    if processor is not None:
+        file.write_text(processor)
+    monkeypatch.setattr(assigning, "_PROCESSOR", file)
+    assert assigning.places_matter.__wrapped__() == is_amd
+
+
+@pytest.mark.parametrize("row", [1024, 4096, 65536])
+def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
+    monkeypatch.setattr(assigning, "places_matter", lambda: False)
+    targets, copyto = [], np.copyto
+    monkeypatch.setattr(np, "copyto", lambda *pair: targets.append(pair[0]) or copyto(*pair))
+    x = np.random.default_rng(row).integers(0, 256, (1, row), np.uint8)
+    room = np.empty(2**25 + row + 8, np.uint8)
+    out = room[8:][: 2**25].reshape(-1, row)
+    with tileops.single_threaded():
+        tileops.tile(x, (len(out), 1), out=out)
+    assert (out == x).all()
+    assert [np.shares_memory(target, room) for target in targets] == [True]
+
+
+@pytest.mark.parametrize(
     "row, ahead",
     [(1024, set()), (4096, {1, 8, 15}), (65536, {1, 8, 15}), (65536 + 256, set()), (2**20, set())],
 )
 def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
     """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
+    monkeypatch.setattr(assigning, "places_matter", lambda: True)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
     monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
@@ -227,6 +260,7 @@ def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monke
     ],
 )
 def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeats, moved):
+    monkeypatch.setattr(assigning, "places_matter", lambda: True)
     places = []
     copyto = np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
@@ -252,6 +286,7 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
 
 
 def test_a_large_source_stays_where_it_is(monkeypatch):
+    monkeypatch.setattr(assigning, "places_matter", lambda: True)
     copies = []
     monkeypatch.setattr(assigning, "_REPEATED", 2)
     copyto = np.copyto

@@ -16,7 +16,7 @@ from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host, rows_repeated
 from tileops._rules import TILE
-from tileops.execute import host, moving
+from tileops.execute import assigning, host, moving
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -319,6 +319,7 @@ def test_little_memory_is_taken_beyond_the_result(kind, size, repeats):
 )
 def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypatch):
     """The runs lie alike, and the first of them, in the result itself, stays in a core's cache."""
+    monkeypatch.setattr(assigning, "places_matter", lambda: True)
     runs, write = [], host._write_contiguous
 
     def spy(x, plan, *rest):

@@ -61,6 +61,7 @@ _TINY = {
         "_REPEATED": 3,
         "ALIKE": 8,
         "_MANY": 1,
+        "places_matter": lambda: True,
     },
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }

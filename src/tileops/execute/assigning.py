@@ -1,8 +1,9 @@
 """How words are copied and from where: assignments, and what is faster where libc is slow."""
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import gcd
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,25 @@ def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """
     if target.itemsize != source.itemsize or source.itemsize == _TAKEN:
         return assign, source
+    if not places_matter():
+        return np.copyto, source
     is_slow = _is_slow if target.nbytes >= _FAR else _is_very_slow
     if not is_slow(target, source):
         return np.copyto, source
     relocated = _relocated(target, source)
     return (assign_in_pieces, source) if relocated is None else (np.copyto, relocated)
+
+
+@cache
+def places_matter() -> bool:
+    """Whether rows are copied slowly to some places, and the faster the longer they are.
+
+    So it is where glibc lets AMD's processors copy them; Intel's are as fast everywhere.
+    """
+    try:
+        return "ven0002" in _PROCESSOR.read_text()
+    except OSError:
+        return False
 
 
 def assign(target: Any, source: Any) -> None:
@@ -56,6 +71,9 @@ _ONES = {
     if word < wider
 }
 """The number that, times a word, is a wider word full of it, in either order of bytes."""
+
+_PROCESSOR = Path("/sys/devices/system/cpu/modalias")
+"""Where Linux names the processor, its vendor first."""
 
 PAGE = 4096
 """The bytes of a page: places agree for libc where they do modulo this."""

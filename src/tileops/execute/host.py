@@ -17,6 +17,7 @@ from tileops._plan_host import (
     threads_for,
 )
 from tileops._rules import TILE
+from tileops.execute import assigning
 from tileops.execute._memory import (
     Memory,
     address_of,
@@ -26,7 +27,6 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.assigning import choose_assignment
 from tileops.execute.moving import as_words, carry_out
 
 SMALL = 1024
@@ -115,9 +115,11 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         if plan.repeated and x.nbytes <= _COPIED and not x.flags.c_contiguous:
             x = x.copy()
         if x.flags.c_contiguous and out.flags.c_contiguous:
-            if plan.nbytes >= _UNCACHED and (joined := joined_repeats(plan.row, x.nbytes)):
-                _write_row(x, joined, out, most_threads)
-                return
+            if plan.nbytes >= _UNCACHED and assigning.places_matter():
+                joined = joined_repeats(plan.row, x.nbytes)
+                if joined:
+                    _write_row(x, joined, out, most_threads)
+                    return
             if plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS:
                 _write_contiguous(x, plan, out, most_threads)
                 return
@@ -206,7 +208,7 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a copy, with other threads if it is large."""
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
-    copy, read = choose_assignment(written, read)
+    copy, read = assigning.choose_assignment(written, read)
     if threads == 1:
         carry_out(job.move, written, read, copy)
         return
