@@ -45,6 +45,14 @@ def test_constant_counts_become_a_constant():
     assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
 
 
+def followed_by(nodes, opset=5):
+    return parse_model(
+        f'<ir_version: 3, opset_import: ["": {opset}]> '
+        "g (float[n, m] x, float t, float a, float[k] w, bool c) => (float[p, q] last) "
+        f"{{ first = Relu (x)  y = Tile (first, t, a)  {nodes} }}"
+    )
+
+
 def test_the_model_itself_is_not_changed():
     model = constant()
     before = model.SerializeToString()
@@ -269,13 +277,24 @@ def test_declared_types_stay_as_they_were():
 
 
 def test_what_the_converter_cannot_do_is_said():
-    unconvertible = parse_model(
-        '<ir_version: 3, opset_import: ["": 5]> '
-        "g (float[n, m] x, float t, float a, float[n] w) => (float[p, q] y) {"
-        "  b = Tile (x, t, a)  y = Add <axis = 0, broadcast = 1> (b, w) }"
-    )
-    with pytest.raises(tileops.UnsupportedError, match="converter cannot convert the rest"):
-        upgrade(unconvertible)
+    text = r"^node 'sum' .Add.: .*cannot convert it to opset 13: .*; declare the shapes of its inp"
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        upgrade(followed_by("[sum] z = Add <axis = 0, broadcast = 1> (y, w)  last = Relu (z)"))
+    text = r"^node 'flat' .Gemm.: .*cannot convert it to opset 13"
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        upgrade(followed_by("z = Relu (y)  [flat] last = Gemm <broadcast = 1> (z, z, w)"))
+    text = r"^node 'last' .Pad.: .*cannot convert it to opset 6: .*or replace it before"
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        upgrade(followed_by("last = Pad <paddings = [0, 0, 0, 0]> (y)", opset=1))
+    text = r"^node 'last' .If.: .*cannot convert it, or a node inside it, to opset 13"
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        upgrade(
+            followed_by(
+                "last = If (c) <then_branch = g1 () => (float[p, q] u) "
+                "{ u = Add <broadcast = 1> (y, w) },"
+                " else_branch = g2 () => (float[p, q] v) { v = Identity (y) }>"
+            )
+        )
     ancient = constant()
     ancient.ir_version = 2
     with pytest.raises(tileops.UnsupportedError, match=r"ir_version 2, .*; set it to 3 and import"):
@@ -584,7 +603,7 @@ def test_a_default_of_another_shape_than_its_input_is_refused():
     )
     del model.graph.initializer[0].dims[:]
     onnx.checker.check_model(model)
-    with pytest.raises(tileops.UnsupportedError, match="correct or add declared shapes"):
+    with pytest.raises(tileops.UnsupportedError, match=r"inputs of the model .*; correct the"):
         upgrade(model)
 
 

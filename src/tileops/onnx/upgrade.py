@@ -37,6 +37,13 @@ __all__ = ["upgrade"]
 _STAND_IN = "tileops.upgrade"
 """The domain that Tile-1 nodes are in while others are converted."""
 
+_REFUSALS = (
+    RuntimeError,
+    version_converter.ConvertError,
+    onnx.shape_inference.InferenceError,
+)
+"""What the converter raises."""
+
 
 def upgrade(model: Any) -> Any:
     """Rewrite each Tile-1 of a model as Tile-13, and raise its opset to 13.
@@ -71,13 +78,13 @@ def upgrade(model: Any) -> Any:
     DTypeError
         If the input of a Tile-1 is no float tensor, or `model` no model.
     UnsupportedError
-        If the version converter cannot convert another node, as Pad-1; the text is its
-        own. If it is known to change what another node means: an arithmetic node's
-        ``axis`` of old broadcasting, a Hardmax that flattens, PRelu by channels, an
-        Upsample that interpolates, a Dropout that trains, a BatchNormalization whose
-        outputs do not tell whether it does, and graphs inside nodes of other domains. If a
-        function has a Tile-1, or the model has functions beside one; if it has data that
-        are sparse or lie outside of it.
+        If the version converter cannot convert another node, as Pad-1; the text names it,
+        and is else the converter's own. If it is known to change what another node means:
+        an arithmetic node's ``axis`` of old broadcasting, a Hardmax that flattens, PRelu by
+        channels, an Upsample that interpolates, a Dropout that trains, a BatchNormalization
+        whose outputs do not tell whether it does, and graphs inside nodes of other domains.
+        If a function has a Tile-1, or the model has functions beside one; if it has data
+        that are sparse or lie outside of it.
     onnx.checker.ValidationError
         If the model is malformed.
 
@@ -207,15 +214,8 @@ def _convert(model: Any, version: int, original: Any) -> Any:
     """Convert all nodes but the stand-ins; declared types stay as they were declared."""
     try:
         converted = version_converter.convert_version(model, version)
-    except (
-        RuntimeError,
-        version_converter.ConvertError,
-        onnx.shape_inference.InferenceError,
-    ) as error:
-        raise UnsupportedError(
-            f"onnx.version_converter cannot convert the rest of the model to opset {version}: "
-            f"{error}; correct or add declared shapes, or replace the node that it is about"
-        ) from error
+    except _REFUSALS as error:
+        raise _not_converted(model, version, error) from error
     taken = _names(model)
     graphs = (graphs_in(result.graph) for result in (converted, model, original))
     for graph, before, first in zip(*graphs, strict=True):
@@ -234,6 +234,49 @@ def _convert(model: Any, version: int, original: Any) -> Any:
         if model.ir_version <= FIRST_IR:
             _name_constants(graph)
     return converted
+
+
+def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedError:
+    """Describe what the converter refuses, whose own text seldom names the node."""
+    nodes = list(model.graph.node)
+    # The first nodes alone are refused if the node is among them.
+    passed, refused = -1, len(nodes)
+    while refused - passed > 1:
+        number = (passed + refused) // 2
+        found = _refusal(model, number, version)
+        if found is None:
+            passed = number
+        else:
+            refused, error = number, found
+    if refused:
+        node = nodes[refused - 1]
+        what = "it, or a node inside it," if inner_graphs(node) else "it"
+        return UnsupportedError(
+            f"{name_of(node)}: onnx.version_converter cannot convert {what} to opset {version}: "
+            f"{error}; declare the shapes of its inputs, in numbers, or replace it before the "
+            f"upgrade"
+        )
+    return UnsupportedError(
+        f"onnx.version_converter cannot convert the inputs of the model to opset {version}: "
+        f"{error}; correct the types and shapes that the model declares"
+    )
+
+
+def _refusal(model: Any, number: int, version: int) -> Exception | None:
+    """Give what the converter says of a model's first nodes, and None if it converts them."""
+    first = onnx.ModelProto()
+    first.CopyFrom(model)
+    graph = first.graph
+    del graph.node[number:]
+    made = {*_made(graph), *(value.name for value in graph.input)}
+    outputs = [value for value in graph.output if value.name in made]
+    del graph.output[:]
+    graph.output.extend(outputs)
+    try:
+        version_converter.convert_version(first, version)
+    except _REFUSALS as error:
+        return error
+    return None
 
 
 def _made(graph: Any) -> list[str]:
