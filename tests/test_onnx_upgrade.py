@@ -27,9 +27,9 @@ def kinds(model):
     return [node.op_type for node in model.graph.node]
 
 
-def constant(tiles=2.0, axis=1.0):
+def constant(tiles=2.0, axis=1.0, sizes="2, 3"):
     return parse_model(
-        '<ir_version: 3, opset_import: ["": 1]> g (float[2, 3] x) => (float[a, b] y) {'
+        f'<ir_version: 3, opset_import: ["": 1]> g (float[{sizes}] x) => (float[a, b] y) {{'
         f"  tiles = Constant <value = float {{{tiles}}}> ()"
         f"  axis = Constant <value = float {{{axis}}}> ()"
         "  [wall] y = Tile (x, tiles, axis) }"
@@ -118,6 +118,16 @@ def test_a_computed_count_that_is_not_whole_still_fails(tiles):
         ({"tiles": -1.0}, tileops.RepeatsError, "^node 'wall' .Tile.: Tile-1: axis 1: tiles is -1"),
         ({"axis": 2.0}, tileops.ShapeError, "^node 'wall' .Tile.: Tile-1: axis is 2 for rank 2"),
         ({"tiles": 1e30}, tileops.RepeatsError, "^node 'wall' .Tile.: Tile-1: .*exceed 92233"),
+        (
+            {"tiles": 1e18},
+            tileops.OutputTooLargeError,
+            r"^node 'wall' .Tile.: Tile-1: the result's shape .2, 29\d+. is larger.*reduce the ti",
+        ),
+        (
+            {"tiles": 1e18, "sizes": "n, 16"},
+            tileops.OutputTooLargeError,
+            r"^node 'wall' .Tile.: Tile-1: the result's shape .n, 159\d+. is larger",
+        ),
         ({"axis": 0.5}, tileops.ShapeError, r"^node 'wall' .Tile.: Tile-1: axis is 0\.5.*whole"),
     ],
 )

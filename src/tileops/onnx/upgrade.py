@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, version_converter
 
+from tileops._rules import check_size, known
 from tileops.errors import TileOpsError, UnsupportedError
 from tileops.onnx._meanings import DEFAULTS, change_of
 from tileops.onnx._models import (
@@ -77,6 +78,9 @@ def upgrade(model: Any) -> Any:
         `tile_1` refuses, also a TypeError.
     DTypeError
         If the input of a Tile-1 is no float tensor, or `model` no model.
+    OutputTooLargeError
+        If a constant `tiles` makes the result larger than 2**63-1 elements or bytes, as far
+        as the sizes of the input are known.
     UnsupportedError
         If the version converter cannot convert another node, as Pad-1; the text names it,
         and is else the converter's own. If it is known to change what another node means:
@@ -389,7 +393,10 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
         return None
     values = (read_tensor(name, constants[name]) for name in (tiles, axis))
     counts = read_tiles_and_axis(dtypes, *values)
-    _, repeats = TILE_1.align(TILE_1.argument, shape, counts)
+    shape, repeats = TILE_1.align(TILE_1.argument, shape, counts)
+    result = tuple(n * r if known(n) else n for n, r in zip(shape, repeats, strict=True))
+    # Where the input's type is not known, the narrowest that it may have comes first.
+    check_size(TILE_1.argument, result, np.dtype(dtypes[0]).itemsize)
     return made.constant(np.array(repeats, np.int64))
 
 
