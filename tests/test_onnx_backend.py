@@ -157,21 +157,94 @@ def test_a_model_that_runs_again_is_not_planned_again(backend):
 
 
 def test_constants_of_every_form(backend):
-    for form, expected in (
-        ("value = int64[2] {2, 1}", [2, 1]),
-        ("value_ints = [2, 1]", [2, 1]),
-        ("value_int = 2", 2),
-        ("value_float = 0.5", 0.5),
-        ("value_floats = [0.5]", [0.5]),
-        ('value_string = "a"', "a"),
-        ('value_strings = ["a", "b"]', ["a", "b"]),
+    for form, kind, expected in (
+        ("value = int64[2] {2, 1}", "int64", [2, 1]),
+        ("value_ints = [2, 1]", "int64", [2, 1]),
+        ("value_int = 2", "int64", 2),
+        ("value_float = 0.5", "float", 0.5),
+        ("value_floats = [0.5]", "float", [0.5]),
+        ('value_string = "a"', "string", "a"),
+        ('value_strings = ["a", "b"]', "string", ["a", "b"]),
     ):
         model = parse_model(
-            f'<ir_version: 8, opset_import: ["": 13]> g () => (int64[n] y) '
+            f'<ir_version: 8, opset_import: ["": 13]> g () => ({kind}[n] y) '
             f"{{ c = Constant <{form}> ()  y = Identity (c) }}"
         )
         (result,) = backend.run_model(model, [])
         assert result.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "opset, graph, text",
+    [
+        (
+            *(13, "(float[2] x, int64[1] r) => (double[n] y) { y = Tile (x, r) }"),
+            r"^'y' is declared as tensor.double., and is tensor.float., as node 'y' .Tile. makes",
+        ),
+        (
+            *(
+                13,
+                "(float[2] x) => (int64[1] y) <double[2] z> { z = Identity (x) y = Shape (z) }",
+            ),
+            r"^'z' is declared as tensor.double., and is tensor.float., as node 'z' .Identity.",
+        ),
+        (
+            *(13, "(float[2] x) => (int32[1] y) { y = Shape (x) }"),
+            r"^'y' is declared as tensor.int32., and is tensor.int64., as node 'y' .Shape. makes",
+        ),
+        (
+            *(13, "(float[2] x) => (seq(float[2]) y) { y = Identity (x) }"),
+            r"^'y' is declared as sequence_type, and is tensor.float., as node 'y' .Identity.",
+        ),
+        (
+            *(8, "(bfloat16[2] x, int64[1] r) => (bfloat16[n] y) { y = Tile (x, r) }"),
+            r"^node 'y' .Tile.: its input 'x' is tensor.bfloat16.; Tile of opset 8 has tensor.bool",
+        ),
+        (
+            *(13, "(float[2] x, int32[1] r) => (float[n] y) { y = Tile (x, r) }"),
+            r"^node 'y' .Tile.: its input 'r' is tensor.int32.; Tile of opset 13 has tensor.int64",
+        ),
+        (
+            *(12, "(bfloat16[2] x) => (bfloat16[2] y) { y = Identity (x) }"),
+            r"^node 'y' .Identity.: its input 'x' is tensor.bfloat16.; Identity of opset 12 has",
+        ),
+        (
+            *(13, "(float[2] x, double[2] z) => (float[n] y) { y = Concat <axis = 0> (x, z) }"),
+            r"^node 'y' .Concat.: the inputs are tensor.float., tensor.double.; they must be of",
+        ),
+    ],
+)
+def test_wrong_types_are_refused_before_a_run(backend, opset, graph, text):
+    model = parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> g {graph}')
+    onnx.checker.check_model(model)
+    with pytest.raises((onnx.checker.ValidationError, onnx.shape_inference.InferenceError)):
+        onnx.checker.check_model(model, full_check=True)
+    with pytest.raises(tileops.DTypeError, match=text):
+        backend.prepare(model)
+
+
+def test_a_constant_of_a_type_that_its_opset_lacks_is_refused(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 12]> g () => (float[2] y) '
+        "{ y = Constant <value = float[2] {1, 2}> () }"
+    )
+    value = model.graph.node[0].attribute[0].t
+    value.CopyFrom(helper.make_tensor("v", TensorProto.BFLOAT16, [2], [1, 2]))
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
+    with pytest.raises(tileops.DTypeError, match=r"'y' .Constant.: it makes tensor.bfloat16.; C"):
+        backend.prepare(model)
+    value.data_type = 99
+    with pytest.raises(onnx.checker.ValidationError):
+        backend.prepare(model)
+
+
+def test_an_input_that_is_an_output_has_one_type(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (double[2] x) { }'
+    )
+    text = r"^'x' is declared as tensor.double., and is tensor.float.; declare that$"
+    with pytest.raises(tileops.DTypeError, match=text):
+        backend.prepare(model)
 
 
 def test_a_node_may_take_a_value_twice(backend):

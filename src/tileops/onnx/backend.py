@@ -29,6 +29,7 @@ from tileops.onnx._models import (
 )
 from tileops.onnx._nodes import check_node, executor_for, run_node, to_host, to_library
 from tileops.onnx._schemas import VERSIONS
+from tileops.onnx._types import check_types
 
 __all__ = ["for_library"]
 
@@ -64,7 +65,8 @@ def for_library(name: str) -> type[Backend]:
     ShapeError, DTypeError
         By ``run``: if an input is not of the shape or type that the model declares, or
         if the library does not have that type. By ``prepare``: if that is so of an
-        initializer for an input.
+        initializer for an input; if a node has a type that its opset lacks, or a value is
+        declared of another type than it has.
     TileOpsError
         By ``run``: what the operators refuse, with the name of the node.
 
@@ -74,9 +76,9 @@ def for_library(name: str) -> type[Backend]:
 
     Notes
     -----
-    What a node takes and gives is checked when it runs: ``is_compatible`` looks at the
-    kinds of nodes, not at their types, and shapes that are declared for outputs are not
-    compared with those of the results.
+    Types are checked before anything runs, but for those of a Tile-1's counts; shapes and
+    counts when a node runs, and shapes that are declared for outputs are not compared with
+    those of the results.
 
     A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; without one it is the library's
     default. Inputs are a list, or a dict by name, of arrays of NumPy or of the library. The
@@ -151,6 +153,7 @@ class _LibraryBackend(Backend):
         inputs = {value.name: value.type.tensor_type for value in graph.input}
         for name in set(inputs) & set(constants):
             _check_input(name, constants[name], inputs[name])
+        check_types(graph, opset)
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
             raise UnsupportedError("the graph lists an output twice")

@@ -1,0 +1,87 @@
+"""The types of a model's values: what its nodes take and make, known before any of them runs."""
+
+from typing import Any
+
+import onnx
+
+from tileops.errors import DTypeError
+from tileops.onnx._models import name_of
+from tileops.onnx._schemas import VERSIONS, in_opset
+from tileops.onnx._tile_1 import TILE_1
+
+_OF_CONSTANTS = {
+    "value_int": onnx.TensorProto.INT64,
+    "value_ints": onnx.TensorProto.INT64,
+    "value_float": onnx.TensorProto.FLOAT,
+    "value_floats": onnx.TensorProto.FLOAT,
+    "value_string": onnx.TensorProto.STRING,
+    "value_strings": onnx.TensorProto.STRING,
+}
+"""The type of a Constant by its attribute; `value` is a tensor with a type of its own."""
+
+
+def check_types(graph: Any, opset: int) -> None:
+    """Refuse nodes of types that their opset lacks, and values that are declared of others.
+
+    The nodes are those that `check_node` passes, in a model that ONNX's checker passes.
+    """
+    types = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
+    makers = {}
+    for node in graph.node:
+        schema = onnx.defs.get_schema(node.op_type, opset)
+        _check_inputs(node, opset, schema, [types[name] for name in node.input])
+        made = _made(node, types)
+        _check(node, opset, "it makes", made, schema.outputs[0].types)
+        types[node.output[0]], makers[node.output[0]] = made, name_of(node)
+    for value in (*graph.output, *graph.value_info):
+        if value.name in types:
+            _check_declared(value, types[value.name], makers.get(value.name))
+
+
+def _check_declared(value: Any, found: int, maker: str | None) -> None:
+    kind = value.type.WhichOneof("value")
+    declared = value.type.tensor_type.elem_type if kind == "tensor_type" else kind
+    if declared and declared != found:
+        shown = _name(declared) if kind == "tensor_type" else kind
+        by = f", as {maker} makes it" if maker else ""
+        raise DTypeError(
+            f"{value.name!r} is declared as {shown}, and is {_name(found)}{by}; declare that"
+        )
+
+
+def _check_inputs(node: Any, opset: int, schema: Any, types: list[int]) -> None:
+    is_tile_1 = node.op_type in VERSIONS and in_opset(node.op_type, opset) is TILE_1
+    for i, found in enumerate(types[:1] if is_tile_1 else types):  # its counts may be int64, too
+        taken = schema.inputs[min(i, len(schema.inputs) - 1)]  # the last may be any number
+        _check(node, opset, f"its input {node.input[i]!r} is", found, taken.types)
+    if node.op_type == "Concat" and len(set(types)) > 1:
+        raise DTypeError(
+            f"{name_of(node)}: the inputs are {', '.join(map(_name, types))}; they must be of one "
+            f"type; convert them"
+        )
+
+
+def _check(node: Any, opset: int, what: str, found: int, taken: set[str]) -> None:
+    if _name(found) not in taken:
+        raise DTypeError(
+            f"{name_of(node)}: {what} {_name(found)}; {node.op_type} of opset {opset} has "
+            f"{', '.join(sorted(taken))}; convert it, or import an opset that has it"
+        )
+
+
+def _made(node: Any, types: dict[str, int]) -> int:
+    """Give the type of what a node makes."""
+    match node.op_type:
+        case "Constant":
+            (attribute,) = node.attribute
+            return int(_OF_CONSTANTS.get(attribute.name, attribute.t.data_type))
+        case "Shape":
+            return int(onnx.TensorProto.INT64)
+        case _:
+            return types[node.input[0]]
+
+
+def _name(number: int) -> str:
+    """Name a type as schemas do."""
+    return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"
