@@ -361,6 +361,25 @@ def test_a_refused_rank_leaves_no_plan_behind():
     assert kept < 1_000_000
 
 
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (4, "s is 4, a single (size|count); it must be one-dimensional; pass a sequence"),
+        (None, "s is NoneType None; (size|count)s must be integers"),
+        ({1, 2}, "s is set {1, 2}; (size|count)s must be integers"),
+        (np.ones((2, 2), int), r"s has shape \(2, 2\); it must be one-dimensional"),
+        (range(2**40), r"s has \d+ (size|count)s; no array has so many"),
+    ],
+    ids=["int", "none", "set", "table", "range"],
+)
+def test_what_is_no_list_is_not_counted(value, text):
+    with pytest.raises(tileops.ShapeError, match=f"^DirectML TensorDesc: tensor size{text}"):
+        _ = TensorDesc("FLOAT32", value).dimension_count
+    tensor = TensorDesc("FLOAT32", (1, 2))
+    with pytest.raises(tileops.RepeatsError, match=f"^DirectML Tile: repeat{text}"):
+        _ = TileOperatorDesc(tensor, tensor, value).repeats_count
+
+
 def test_descriptions_do_not_unfold_arrays_that_are_no_lists_of_sizes():
     long, table = np.ones(2**21, np.int8), np.ones((2**20, 2), np.int8)
     for sizes in (long, table):

@@ -91,8 +91,8 @@ class TensorDesc:
 
     @property
     def dimension_count(self) -> int:
-        """The number of sizes."""
-        return len(self.sizes)
+        """The number of sizes; ShapeError if they are no list of sizes."""
+        return _count(_sizes("DirectML TensorDesc", "tensor"), self.sizes)
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class TileOperatorDesc:
 
     @property
     def repeats_count(self) -> int:
-        """The number of repeats."""
-        return len(self.repeats)
+        """The number of repeats; RepeatsError if they are no list of counts."""
+        return _count(_REPEATS, self.repeats)
 
     def check(self, feature_level: str = "4.1") -> None:
         """Refuse a description that DirectML does not accept at a feature level.
@@ -296,16 +296,19 @@ def _align(
     return sizes, repeats
 
 
+_REPEATS = TILE.argument._replace(
+    operator="DirectML Tile",
+    remedy="1 keeps a dimension as it is",
+    least=1,
+    greatest=_UINT_MAX,
+    is_vector=True,
+)
+
+
 def _at(level: str) -> Operator:
     """Make the rules of the last feature level that changed the operator."""
     fewest, most, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
-    argument = TILE.argument._replace(
-        operator=f"DirectML Tile at feature level {level}",
-        remedy="1 keeps a dimension as it is",
-        least=1,
-        greatest=_UINT_MAX,
-        is_vector=True,
-    )
+    argument = _REPEATS._replace(operator=f"DirectML Tile at feature level {level}")
     return Operator(argument, partial(_align, fewest, most), dtypes)
 
 
@@ -318,6 +321,11 @@ def _tuple(value: Any) -> Any:
         return tuple(value) if is_list and len(value) <= MOST_COUNTS else value
     except Exception:  # noqa: BLE001 (it is anybody's code, or a size is not known: check says so)
         return value
+
+
+def _count(argument: Argument, value: Any) -> int:
+    """Count what `_tuple` keeps; what is no tuple by then is refused as it is in `check`."""
+    return len(value if isinstance(value, tuple) else read_counts(argument, value))
 
 
 def _sizes(operator: str, tensor: str) -> Argument:
