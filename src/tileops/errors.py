@@ -5,6 +5,8 @@ its kind of mistake, so both ``except TileOpsError`` and ``except ValueError``
 work. A text names the operator, the axis, the value, the rule and the remedy.
 """
 
+import re
+
 __all__ = [
     "DTypeError",
     "OutputError",
@@ -18,8 +20,31 @@ __all__ = [
 ]
 
 
+_LONGEST_WORD = 256
+"""The most characters of a word in a text, such as the name of a node, a dtype or a device."""
+_LONGEST_TEXT = 16 * 1024
+"""The most characters of a text; where names hold spaces, their words may be short but many."""
+
+
 class TileOpsError(Exception):
     """Any refusal of this package."""
+
+    def __str__(self) -> str:
+        """Give the text, short however long the names in it are: anybody may have given those.
+
+        Here, since names come from everywhere, and not when it is made, which compilers trace.
+        """
+        text = super().__str__()
+        if len(text) > _LONGEST_WORD:
+            text = re.sub(r"\S+", lambda word: _shorten(word[0], _LONGEST_WORD), text)
+        return _shorten(text, _LONGEST_TEXT)
+
+
+def _shorten(text: str, most: int) -> str:
+    """Leave out the middle of a long text: names differ at their ends, and remedies stand there."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 3 // 4]}...{text[-most // 8 :]}"
 
 
 class RepeatsError(TileOpsError, ValueError):

@@ -1,0 +1,72 @@
+"""What the errors of every operator have in common."""
+
+import pickle
+
+import numpy as np
+import pytest
+from onnx.parser import parse_model
+
+import tileops
+
+pytestmark = pytest.mark.library("numpy")
+
+LONG = "n" * 10**6
+X = np.ones((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "call, ends",
+    [
+        (lambda: tileops.tile(type(LONG, (), {})(), 2), ("tile: the input is", "asarray(x)")),
+        (lambda: tileops.tile(X, type(LONG, (), {})()), ("tile: repeats is", "integer array")),
+        (lambda: tileops.tile(X, np.ones(2, [(LONG, "i4")])), ("tile: repeats is", "array")),
+        (
+            lambda: tileops.tile(X, 2, out=np.ones((2, 6), [("n " * 10**6, "i4")])),
+            ("tile: out has dtype", "pass an out of float32"),
+        ),
+        (
+            lambda: tileops.onnx.infer_expand_shape((1,), (LONG, -1)),
+            ("Expand-13: axis 1: shape[1] is -1", "1 keeps an axis as it is"),
+        ),
+        (
+            lambda: tileops.onnx.backend.for_library(LONG),
+            ("the library 'n", "such as 'array_api_strict'"),
+        ),
+        (
+            lambda: tileops.onnx.backend.for_library("numpy").prepare(model(), LONG),
+            ("the device is 'n", "numpy has cpu here"),
+        ),
+        (
+            lambda: tileops.onnx.backend.for_library("numpy").run_model(model(), [X, (1, 2)]),
+            ("input 'nnn", "pass an array of numpy"),
+        ),
+        (
+            lambda: tileops.onnx.backend.for_library("numpy").run_model(model(), [X, np.array(1)]),
+            ("input 'nnn", "the model declares (2,); reshape it"),
+        ),
+    ],
+    ids=["class", "count", "dtype", "spaces", "symbol", "library", "device", "input", "shape"],
+)
+def test_names_of_any_length_make_no_long_error(call, ends):
+    with pytest.raises(tileops.TileOpsError) as caught:
+        call()
+    text = str(caught.value)
+    assert len(text) < 20_000
+    assert text.startswith(ends[0])
+    assert text.endswith(ends[1])
+
+
+def model():
+    return parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> '
+        f"g (float[2, 3] x, int64[2] {LONG}) => (float[a, b] y) {{ y = Tile (x, {LONG}) }}"
+    )
+
+
+def test_short_words_stay_as_they_are():
+    text = " ".join(["word" * 60] * 50)
+    error = tileops.RepeatsError(text)
+    assert str(error) == text
+    assert str(pickle.loads(pickle.dumps(error))) == text
+    assert str(tileops.TileOpsError()) == ""
+    assert str(tileops.TileOpsError(1, 2)) == "(1, 2)"
