@@ -170,10 +170,10 @@ def variable(monkeypatch):
 
     def set_to(value):
         monkeypatch.setenv(_threads.VARIABLE, value)
-        _threads._limit.cache_clear()
+        _threads._found = None
 
     yield set_to
-    _threads._limit.cache_clear()
+    _threads._found = None
 
 
 def test_the_variable_turns_threads_off(x, shared, variable, monkeypatch):
@@ -195,6 +195,14 @@ def test_a_variable_that_is_no_number_is_named_in_one_warning(variable, value):
         assert _threads.available() >= 1
     with warnings.catch_warnings(action="error"):
         assert _threads.available() >= 1
+
+
+def test_a_variable_that_is_no_number_fails_one_copy_where_warnings_are_errors(variable, x):
+    variable("t" * 10**5)
+    with warnings.catch_warnings(action="error"):
+        with pytest.raises(UserWarning, match=r"THREADS is 't{199}\.\.\.; it is ignored"):
+            tileops.tile(x, REPEATS)
+        assert tileops.tile(x, REPEATS).nbytes > 0
 
 
 def test_single_threaded_holds_inside_of_its_block_alone(x, shared, monkeypatch):

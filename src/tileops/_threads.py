@@ -13,6 +13,8 @@ from threading import Lock
 from typing import Generic, TypeVar
 from warnings import warn
 
+from tileops._rules import describe
+
 VARIABLE = "TILEOPS_NUM_THREADS"
 """The environment variable that limits the threads of a copy; 1 for none but the caller's."""
 
@@ -73,15 +75,23 @@ def available(most: int | None = None) -> int:
     return min(found or 1, _limit(), most or _MOST)
 
 
-@cache
 def _limit() -> int:
     """Read the variable, once: where the caches are full of other data, that takes 25 µs."""
-    given = os.environ.get(VARIABLE, "")
-    if given.isdecimal() and len(given) < 20 and int(given):  # noqa: PLR2004
-        return min(int(given), _MOST)
-    if given:
-        warn(f"{VARIABLE} is {given!r}; it is ignored; set a whole number from 1 on", stacklevel=3)
-    return _MOST
+    global _found  # noqa: PLW0603
+    if _found is None:
+        given = os.environ.get(VARIABLE, "")
+        is_number = given.isdecimal() and len(given) < 20 and int(given) > 0  # noqa: PLR2004
+        # Before the warning, which may be an error: the next copy is not to fail, too.
+        _found = min(int(given), _MOST) if is_number else _MOST
+        if given and not is_number:
+            shown = describe(given).removeprefix("str ")
+            rule = "it is ignored; set a whole number from 1 on"
+            warn(f"{VARIABLE} is {shown}; {rule}", stacklevel=3)
+    return _found
+
+
+_found: int | None = None
+"""What the variable allows, once it was read."""
 
 
 def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
@@ -237,9 +247,8 @@ _pool = _Pool()
 
 def _forget() -> None:
     """Leave behind a pool whose threads a fork did not take along, and read the variable anew."""
-    global _pool  # noqa: PLW0603
-    _pool = _Pool()
-    _limit.cache_clear()
+    global _pool, _found
+    _pool, _found = _Pool(), None
 
 
 if hasattr(os, "register_at_fork"):
