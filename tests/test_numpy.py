@@ -295,6 +295,28 @@ def test_ranks_up_to_the_limit_of_numpy():
             call(np.ones(2), (1,) * 65)
 
 
+@pytest.mark.parametrize(
+    "shape, repeats",
+    [
+        ((0,) * 4 + (2,) * 31, (2,) * 35),
+        ((0,) + (2,) * 33, (1,) + (0,) * 33),
+        ((2,) * 33, (0,) * 33),
+    ],
+    ids=["empty", "emptied", "to nothing"],
+)
+def test_empty_results_need_no_more_axes_than_they_have(shape, repeats):
+    x = np.broadcast_to(np.int8(1), shape)
+    expected = np.tile(x, repeats).shape
+    out = np.empty(expected, np.int8)
+    for result in (
+        tileops.tile(x, repeats),
+        tileops.tile(x, repeats, copy=False),
+        tileops.tile(x, repeats, out=out),
+        tileops.openvino.tile(x, repeats),
+    ):
+        assert (result.shape, result.dtype) == (expected, np.int8)
+
+
 def test_huge_counts_have_short_errors():
     for count, shown in ((10**5000, "2**16609 or more"), (-(10**5000), "-2**16609 or less")):
         for call in (tileops.tile, tileops.expand):

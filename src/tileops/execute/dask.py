@@ -80,7 +80,8 @@ class Dask(Executor):
     def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library cannot split an axis of size 0."""
         if 0 in plan.spread:
-            zeros = da.zeros(shape, dtype=g.dtype)
+            # The library divides by zero where it cuts many axes, one of them empty, by itself.
+            zeros = da.zeros(shape, dtype=g.dtype, chunks=-1 if 0 in shape else "auto")
             return zeros.map_blocks(_zeros_like, g._meta, meta=g._meta)  # noqa: SLF001
         if not g.dtype.isnative:
             total = self.sum(operator, g.astype(g.dtype.newbyteorder("=")), plan, shape)
