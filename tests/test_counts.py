@@ -2,6 +2,7 @@
 
 import weakref
 from collections import UserList
+from collections.abc import Sequence
 from enum import IntEnum
 
 import ml_dtypes
@@ -168,6 +169,63 @@ def test_what_is_no_count_is_shown_shortly_whatever_it_is(thing, shown):
         tileops.onnx.tile_1(x, thing, 0)
     with pytest.raises(tileops.DTypeError, match=rf"copy is {shown}; it must be True"):
         tileops.tile(x, 2, copy=thing)
+
+
+def failing(base, **own):
+    def fail(*_):
+        raise KeyError("anybody's code")
+
+    names = ("__len__", "__iter__", "__getitem__")
+    return type("Failing", (base,), dict.fromkeys(names, fail) | own)()
+
+
+FAILING = {
+    "sequence": failing(Sequence),
+    "length below 0": failing(Sequence, __len__=lambda _: -1),
+    "length of text": failing(Sequence, __len__=lambda _: "2"),
+    "entries": failing(Sequence, __len__=lambda _: 2),
+    "list": failing(list),
+    "tuple": failing(tuple),
+    "dtype": failing(object, dtype=property(lambda _: 1 // 0)),
+    "shape": failing(object, dtype="int64", shape=property(lambda _: 1 // 0)),
+}
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("counts", FAILING.values(), ids=FAILING)
+def test_what_fails_when_it_is_read_is_no_list_of_counts(counts):
+    x = np.ones((2, 3), np.float32)
+    for call in (
+        lambda: tileops.tile(x, counts),
+        lambda: tileops.tile_shape((2, 3), counts),
+        lambda: tileops.tile_adjoint(x, (2, 3), counts),
+        lambda: tileops.onnx.tile(x, counts),
+        lambda: tileops.onnx.infer_tile_shape((2, 3), counts),
+        lambda: tileops.openvino.tile(x, counts),
+        lambda: tileops.directml.tile(x, counts),
+    ):
+        with pytest.raises(tileops.RepeatsTypeError, match=r"repeats is .*; counts must be int"):
+            call()
+    for call in (
+        lambda: tileops.expand(x, counts),
+        lambda: tileops.expand_shape(counts, 1),
+        lambda: tileops.expand_adjoint(x, counts),
+        lambda: tileops.onnx.expand(x, counts),
+        lambda: tileops.onnx.infer_expand_shape((2, 3), counts),
+        lambda: tileops.directml.TensorDesc("INT64", counts).dimension_count,
+    ):
+        with pytest.raises(tileops.ShapeTypeError, match=r" is .*; sizes must be integer"):
+            call()
+    with pytest.raises(tileops.DTypeError, match=r"the input is .*, no array"):
+        tileops.tile(counts, 2)
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("shape", [None, ("a", 2), property(lambda _: 1 // 0)], ids=repr)
+def test_an_array_whose_shape_is_none_is_refused(shape):
+    strange = failing(object, dtype=np.dtype("i8"), shape=shape, __array_namespace__=lambda _: np)
+    with pytest.raises(tileops.ShapeError, match=r"^expand: the input is .*, whose shape is no tu"):
+        tileops.expand(strange, (2, 2))
 
 
 @pytest.mark.library("numpy")

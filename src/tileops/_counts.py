@@ -1,7 +1,6 @@
 """Reading of counts: what people pass as repeats or shape becomes a tuple of ints."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from operator import index
 from typing import Any
 
@@ -23,7 +22,7 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     if type(value) is not tuple:
         if not isinstance(value, (tuple, list)):
             return _read_other(argument, value, of)
-        value = tuple(value)
+        value = _entries(argument, value)
     for count in value:  # of few counts, a loop takes half the time of a set of their types
         if type(count) is not int:
             return _read_each(argument, value, of)
@@ -38,8 +37,7 @@ def _read_other(argument: Argument, value: Any, of: Executor | None) -> tuple[in
     if is_array(value):
         return _read_array(argument, "", value, of)
     if is_sequence(value):
-        check_length(argument, value)
-        return read_counts(argument, tuple(value), of)
+        return read_counts(argument, entries(argument, value), of)
     count = _read_one(argument, "", value, of)
     if argument.is_vector:
         raise argument.error(
@@ -56,14 +54,33 @@ def is_sequence(value: Any) -> bool:
     )
 
 
-def check_length(argument: Argument, value: Sequence[Any]) -> None:
-    """Refuse a sequence of more counts than any array has axes."""
-    number: int | str = "more than 2**63"
-    with suppress(OverflowError):
-        number = len(value)
-        if number <= MOST_COUNTS:
-            return
-    raise _too_many(argument, number)
+def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
+    """Give what a sequence holds; refuse one of more counts than any array has axes."""
+    try:
+        number: int | str = len(value)
+    except OverflowError:
+        number = "more than 2**63"
+    except Exception as error:
+        raise _unreadable(argument, value) from error
+    if isinstance(number, str) or number > MOST_COUNTS:
+        raise _too_many(argument, number)
+    return _entries(argument, value)
+
+
+def _entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(value)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _unreadable(argument, value) from error
+
+
+def _unreadable(argument: Argument, value: Any) -> Exception:
+    return argument.type_error(
+        f"{argument.operator}: {argument.name} is {describe(value)}, which fails to say what is in "
+        f"it; {argument.noun}s must be integers; pass a tuple of int"
+    )
 
 
 def is_array(value: Any) -> bool:
@@ -72,7 +89,7 @@ def is_array(value: Any) -> bool:
         return False
     try:
         return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)
-    except RuntimeError:  # a nested tensor of PyTorch has no shape
+    except Exception:  # noqa: BLE001 (it is anybody's code; a nested tensor of PyTorch has no shape)
         return False
 
 

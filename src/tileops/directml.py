@@ -325,7 +325,7 @@ def _tuple(value: Any) -> Any:
 
 def _count(argument: Argument, value: Any) -> int:
     """Count what `_tuple` keeps; what is no tuple by then is refused as it is in `check`."""
-    return len(value if isinstance(value, tuple) else read_counts(argument, value))
+    return len(value if type(value) is tuple else read_counts(argument, value))
 
 
 def _sizes(operator: str, tensor: str) -> Argument:

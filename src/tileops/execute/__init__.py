@@ -88,7 +88,10 @@ def find(x: Any) -> Executor | None:
 
         if torch.is_dynamo_compiling():
             return torch.executor
-    if not hasattr(x, "dtype"):  # torch.compile cannot trace that the tests below do not find it
+    try:
+        if not hasattr(x, "dtype"):  # torch.compile cannot trace that the tests below find nothing
+            return None
+    except Exception:  # noqa: BLE001 (it is anybody's code)
         return None
     name = next((name for name, test in _TESTS.items() if test(x)), None)
     if name is not None:

@@ -53,13 +53,19 @@ class Executor:
 
     def shape(self, operator: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
-        shape = tuple(x.shape)
-        if None in shape:
+        try:
+            shape = tuple(x.shape)
+            if None not in shape:
+                return tuple(size if self.is_symbolic(size) else index(size) for size in shape)
+        except Exception as error:
             raise ShapeError(
-                f"{operator}: axis {shape.index(None)} of the input has no known size "
-                f"(shape {shape}); compute the array first"
-            )
-        return tuple(size if self.is_symbolic(size) else index(size) for size in shape)
+                f"{operator}: the input is {type_name(type(x))}, whose shape is no tuple of sizes; "
+                f"pass an array of NumPy, PyTorch, JAX, CuPy, Dask or any Array API library"
+            ) from error
+        raise ShapeError(
+            f"{operator}: axis {shape.index(None)} of the input has no known size "
+            f"(shape {shape}); compute the array first"
+        )
 
     def dtype(self, x: Any) -> str:
         """Name the dtype as the standard does; text is "string" in every library."""

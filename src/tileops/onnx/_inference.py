@@ -6,7 +6,7 @@ precise and no less, so that a compiler may use either. It needs no ONNX.
 
 from typing import Any
 
-from tileops._counts import check_length, is_sequence, read_counts
+from tileops._counts import entries, is_sequence, read_counts
 from tileops._rules import (
     LIMIT,
     Argument,
@@ -174,7 +174,7 @@ def _read_dims(argument: Argument, value: Any) -> Any:
         return None
     if not is_sequence(value):
         return read_counts(argument, value)
-    check_length(argument, value)
+    value = entries(argument, value)
     numbers = read_counts(argument, [1 if _is_unknown(dim) else dim for dim in value])
     pairs = zip(value, numbers, strict=True)
     return tuple((dim or None) if _is_unknown(dim) else number for dim, number in pairs)
