@@ -40,21 +40,20 @@ def run(
     return out
 
 
-def check_options(operator: str, copy: Any = True, out: Any = None, max_bytes: Any = None) -> None:
+def check_options(name: str, copy: Any = True, out: Any = None, max_bytes: Any = None) -> None:
     """Refuse options that are not of their type, or that exclude each other."""
     if copy is not None and not isinstance(copy, bool):
         raise DTypeError(
-            f"{operator}: copy is {describe(copy)}; it must be True (own memory), False (a view "
+            f"{name}: copy is {describe(copy)}; it must be True (own memory), False (a view "
             f"or an error) or None (a view where one exists)"
         )
     if max_bytes is not None and not _is_integer(max_bytes):
         raise DTypeError(
-            f"{operator}: max_bytes is {describe(max_bytes)}; it must be an int, or None for no "
-            f"limit"
+            f"{name}: max_bytes is {describe(max_bytes)}; it must be an int, or None for no limit"
         )
     if copy is False and out is not None:
         raise OutputError(
-            f"{operator}: copy=False asks for a view of the input, and out= is written to; "
+            f"{name}: copy=False asks for a view of the input, and out= is written to; "
             f"omit one of them"
         )
 
@@ -69,8 +68,8 @@ def _is_integer(value: Any) -> bool:
     return True
 
 
-def _no_view(operator: str, library: str, plan: Plan) -> str:
-    refusal = f"{operator}: copy=False, and no view gives this result"
+def _no_view(name: str, library: str, plan: Plan) -> str:
+    refusal = f"{name}: copy=False, and no view gives this result"
     remedy = "use copy=None or copy=True"
     if plan.is_view:
         return f"{refusal}: {library} promises no view of such an array; {remedy}"

@@ -13,46 +13,46 @@ _MAX_WORK: Any = 10_000
 """Steps allowed to the exact search for an overlap, which is exponential at its worst."""
 
 
-def check_class(operator: str, cls: type, out: Any) -> None:
+def check_class(name: str, cls: type, out: Any) -> None:
     """Refuse an `out` of another library."""
     if not isinstance(out, cls):
         raise DTypeError(
-            f"{operator}: out is {type_name(type(out))}; for this input it must be {type_name(cls)}"
+            f"{name}: out is {type_name(type(out))}; for this input it must be {type_name(cls)}"
         )
 
 
-def check_layout(operator: str, x: Any, out: Any, plan: Plan) -> None:
+def check_layout(name: str, x: Any, out: Any, plan: Plan) -> None:
     """Refuse an `out` of another shape, dtype or device."""
     if tuple(out.shape) != plan.shape:
         raise ShapeError(
-            f"{operator}: out has shape {tuple(out.shape)} and the result has {plan.shape}; "
+            f"{name}: out has shape {tuple(out.shape)} and the result has {plan.shape}; "
             f"they must be equal; pass an out of shape {plan.shape}"
         )
     if out.dtype != x.dtype:
         raise DTypeError(
-            f"{operator}: out has dtype {out.dtype} and the input has {x.dtype}; "
+            f"{name}: out has dtype {out.dtype} and the input has {x.dtype}; "
             f"they must be equal, since values are moved and not converted; pass an out of "
             f"{x.dtype}"
         )
     if out.device != x.device:
         raise OutputError(
-            f"{operator}: out is on device {out.device} and the input is on {x.device}; "
+            f"{name}: out is on device {out.device} and the input is on {x.device}; "
             f"they must be on one device"
         )
 
 
-def check_memory(operator: str, x: Memory, out: Memory) -> None:
+def check_memory(name: str, x: Memory, out: Memory) -> None:
     """Refuse an `out` that shares an element with the input, or with itself."""
     if 0 in out.shape or 0 in x.shape or out.itemsize == 0:
         return
     if _overlap(x, out):
         raise OutputError(
-            f"{operator}: out overlaps the input in memory; write into an array of its own, "
+            f"{name}: out overlaps the input in memory; write into an array of its own, "
             f"or omit out="
         )
     if _overlaps_itself(out):
         raise OutputError(
-            f"{operator}: elements of out (shape {out.shape}, strides {out.strides} bytes) lie "
+            f"{name}: elements of out (shape {out.shape}, strides {out.strides} bytes) lie "
             f"interleaved or on one place in memory; write into an array that was not broadcast"
         )
 

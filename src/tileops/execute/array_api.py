@@ -32,6 +32,7 @@ class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it.
 
     There is one of each class, without attributes of its own: torch.compile would guard these.
+    A `name` among parameters is the one that errors give the operator, or whoever else asks.
     """
 
     __slots__ = ()
@@ -51,7 +52,7 @@ class Executor:
     max_rank: int | None = 64
     """The most axes of an array, None for any number; 64 is NumPy's, on which most others build."""
 
-    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
         try:
             shape = tuple(x.shape)
@@ -59,11 +60,11 @@ class Executor:
                 return tuple(size if self.is_symbolic(size) else index(size) for size in shape)
         except Exception as error:
             raise ShapeError(
-                f"{operator}: the input is {type_name(type(x))}, whose shape is no tuple of sizes; "
+                f"{name}: the input is {type_name(type(x))}, whose shape is no tuple of sizes; "
                 f"pass an array of NumPy, PyTorch, JAX, CuPy, Dask or any Array API library"
             ) from error
         raise ShapeError(
-            f"{operator}: axis {shape.index(None)} of the input has no known size "
+            f"{name}: axis {shape.index(None)} of the input has no known size "
             f"(shape {shape}); compute the array first"
         )
 
@@ -109,15 +110,15 @@ class Executor:
         self.check_rank(operator.name, len(counts))
         return make_plan(operator, shape, counts, itemsize)
 
-    def check(self, operator: str, x: Any, plan: Plan) -> None:
+    def check(self, name: str, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat."""
-        self.check_rank(operator, len(plan.spread))
+        self.check_rank(name, len(plan.spread))
 
-    def check_rank(self, operator: str, rank: int) -> None:
+    def check_rank(self, name: str, rank: int) -> None:
         """Refuse more axes than the library's arrays have, in the result or on the way to it."""
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
-                f"{operator}: the result, or a step on the way to it, needs {rank} axes; "
+                f"{name}: the result, or a step on the way to it, needs {rank} axes; "
                 f"{self.library} arrays have {self.max_rank} at most; use fewer, or merge some"
             )
 
@@ -147,7 +148,7 @@ class Executor:
     def _spread(xp: Any, x: Any, plan: Plan) -> Any:
         return xp.broadcast_to(xp.reshape(x, plan.split), plan.spread)
 
-    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum an array over what a plan repeats, into a new one of a shape."""
         xp = array_api_compat.array_namespace(g)
         if not plan.repeated:
@@ -160,14 +161,14 @@ class Executor:
         )
         return xp.reshape(xp.astype(total, g.dtype, copy=False), shape)
 
-    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+    def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write the result into `out`; an `out` that is refused is left as it was.
 
         The standard has no write through strides, and some libraries have no
         writes at all: this refuses every `out`.
         """
         raise DTypeError(
-            f"{operator}: out= takes arrays of NumPy, PyTorch and CuPy, and the input is one of "
+            f"{name}: out= takes arrays of NumPy, PyTorch and CuPy, and the input is one of "
             f"{self.library}; omit out=, and use the returned array"
         )
 

@@ -23,12 +23,12 @@ class CuPy(Executor):
 
     library = "cupy"
 
-    def check(self, operator: str, x: Any, plan: Plan) -> None:
+    def check(self, name: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses, whose meaning the result could not carry."""
-        super().check(operator, x, plan)
+        super().check(name, x, plan)
         if type(x) is not cupy.ndarray:
             raise DTypeError(
-                f"{operator}: the input is {type_name(type(x))}, a subclass whose meaning would be "
+                f"{name}: the input is {type_name(type(x))}, a subclass whose meaning would be "
                 f"lost; pass x.view(cupy.ndarray)"
             )
 
@@ -43,18 +43,18 @@ class CuPy(Executor):
             _write(x, plan, result)
         return result
 
-    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+    def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
-        _out.check_class(operator, cupy.ndarray, out)
-        _out.check_layout(operator, x, out, plan)
-        _out.check_memory(operator, _memory(x), _memory(out))
+        _out.check_class(name, cupy.ndarray, out)
+        _out.check_layout(name, x, out, plan)
+        _out.check_memory(name, _memory(x), _memory(out))
         with x.device:
             _write(x, plan, out)
 
-    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum on the array's device."""
         with g.device:
-            return super().sum(operator, g, plan, shape)
+            return super().sum(name, g, plan, shape)
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""

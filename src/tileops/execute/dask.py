@@ -28,12 +28,12 @@ class Dask(Executor):
 
     library = "dask"
 
-    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a size that depends on data is not known before it is computed."""
         for axis, size in enumerate(x.shape):
             if isnan(size):
                 raise ShapeError(
-                    f"{operator}: axis {axis} of the input has no known size (shape {x.shape}); "
+                    f"{name}: axis {axis} of the input has no known size (shape {x.shape}); "
                     f"call x.compute_chunk_sizes() first"
                 )
         return tuple(map(int, x.shape))
@@ -46,16 +46,16 @@ class Dask(Executor):
         """Name the dtype; text is "string", objects are not looked at before they are computed."""
         return "string" if x.dtype.kind in "UT" else str(x.dtype.name)
 
-    def check(self, operator: str, x: Any, plan: Plan) -> None:
+    def check(self, name: str, x: Any, plan: Plan) -> None:
         """Refuse more chunks than a graph can name."""
-        super().check(operator, x, plan)
+        super().check(name, x, plan)
         if not plan.repeated or 0 in plan.shape:
             return
         for axis in range(-x.ndim, 0):
             count, repeats = x.numblocks[axis], plan.repeats[axis]
             if count > 1 and count * repeats > _MOST_CHUNKS:
                 raise OutputTooLargeError(
-                    f"{operator}: axis {axis + len(plan.shape)} has {count} chunks and is "
+                    f"{name}: axis {axis + len(plan.shape)} has {count} chunks and is "
                     f"repeated {repeats} times; a graph of more than {_MOST_CHUNKS} chunks is "
                     f"refused; call x.rechunk({{{axis + x.ndim}: -1}}) first"
                 )
@@ -64,7 +64,7 @@ class Dask(Executor):
             chunks = prod(map(len, _chunks(x, plan)))
         if chunks > _MOST_CHUNKS:
             raise OutputTooLargeError(
-                f"{operator}: the result of shape {show(plan.shape)} has {show(chunks)} chunks or "
+                f"{name}: the result of shape {show(plan.shape)} has {show(chunks)} chunks or "
                 f"more; a graph of more than {_MOST_CHUNKS} chunks is refused; use smaller counts, "
                 f"or x.rechunk first"
             )
@@ -77,16 +77,16 @@ class Dask(Executor):
         """Repeat; each chunk owns its memory when it is computed."""
         return _repeat(x, plan, copy=True)
 
-    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library cannot split an axis of size 0."""
         if 0 in plan.spread:
             # The library divides by zero where it cuts many axes, one of them empty, by itself.
             zeros = da.zeros(shape, dtype=g.dtype, chunks=-1 if 0 in shape else "auto")
             return zeros.map_blocks(_zeros_like, g._meta, meta=g._meta)  # noqa: SLF001
         if not g.dtype.isnative:
-            total = self.sum(operator, g.astype(g.dtype.newbyteorder("=")), plan, shape)
+            total = self.sum(name, g.astype(g.dtype.newbyteorder("=")), plan, shape)
             return total.astype(g.dtype)
-        return super().sum(operator, g, plan, shape)
+        return super().sum(name, g, plan, shape)
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""

@@ -45,11 +45,11 @@ class Jax(Executor):
 
     max_rank = None
 
-    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a reference is refused, which JAX traces like an array."""
         if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
-            raise DTypeError(f"{operator}: the input is a Ref of JAX, no array; pass its x[...]")
-        return super().shape(operator, x)
+            raise DTypeError(f"{name}: the input is a Ref of JAX, no array; pass its x[...]")
+        return super().shape(name, x)
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
         """Plan; XLA counts the bits of narrow elements, and ends the process if these overflow."""
@@ -79,7 +79,7 @@ class Jax(Executor):
                 return _compiled_bits(plan, is_sharded)(x, zero)
         return _compiled(plan, is_sharded)(x)
 
-    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; if the array is sharded, by what transposes its repetition.
 
         A reduction would replicate it first, or be refused. But where a mesh has axes that are
@@ -87,10 +87,10 @@ class Jax(Executor):
         these are turned off.
         """
         if not plan.repeated:
-            return super().sum(operator, g, plan, shape)
+            return super().sum(name, g, plan, shape)
         wide = wide_dtype(self.dtype(g))
         if wide is not None:
-            return self.sum(operator, g.astype(wide), plan, shape).astype(g.dtype)
+            return self.sum(name, g.astype(wide), plan, shape).astype(g.dtype)
         if is_empty(plan.shape):
             return jnp.broadcast_to(jax.lax.reduce_sum(g, axes=tuple(range(g.ndim))), shape)
         if isinstance(g, jax.core.Tracer):

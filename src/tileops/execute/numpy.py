@@ -27,7 +27,7 @@ class NumPy(Executor):
 
     library = "numpy"
 
-    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape, whose sizes are always known."""
         return x.shape  # type: ignore[no-any-return]
 
@@ -49,18 +49,18 @@ class NumPy(Executor):
             return super().plan(operator, x, counts)
         return self.plan_shape(operator, x.shape, counts, x.itemsize)
 
-    def check(self, operator: str, x: Any, plan: Plan) -> None:
+    def check(self, name: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses whose meaning the result could not carry."""
-        super().check(operator, x, plan)
+        super().check(name, x, plan)
         if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
             raise DTypeError(
-                f"{operator}: the input is {type_name(type(x))}, a masked array of a kind that "
+                f"{name}: the input is {type_name(type(x))}, a masked array of a kind that "
                 f"is not known; pass numpy.ma.array(x, subok=False)"
             )
         values = x.baseclass if isinstance(x, np.ma.MaskedArray) else type(x)
         if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:
             raise DTypeError(
-                f"{operator}: the input is a numpy.matrix, which has two axes, and the result "
+                f"{name}: the input is a numpy.matrix, which has two axes, and the result "
                 f"has {len(plan.shape)}; pass an array that is none, such as numpy.asarray(x)"
             )
 
@@ -96,19 +96,19 @@ class NumPy(Executor):
         """Copy: a view was given where there is one."""
         return self.copy(x, plan)
 
-    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+    def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
         if type(x) is not np.ndarray or type(out) is not np.ndarray:
-            _out.check_class(operator, np.ndarray, out)
-            x, out = _plain(operator, "input", x), _plain(operator, "out", out)
-        _out.check_layout(operator, x, out, plan)
+            _out.check_class(name, np.ndarray, out)
+            x, out = _plain(name, "input", x), _plain(name, "out", out)
+        _out.check_layout(name, x, out, plan)
         if not out.flags.writeable:
-            raise OutputError(f"{operator}: out is read-only; pass a writable array")
+            raise OutputError(f"{name}: out is read-only; pass a writable array")
         if np.may_share_memory(x, out) or not out.flags.forc:
-            _out.check_memory(operator, memory_of(x), memory_of(out))
+            _out.check_memory(name, memory_of(x), memory_of(out))
         host.write(x, plan, out)
 
-    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; of any byte order, of subclasses and masked arrays, too."""
         if isinstance(g, np.ma.MaskedArray) and issubclass(g.baseclass, np.matrix):
             g = np.ma.array(np.asarray(g), mask=np.ma.getmask(g))
@@ -139,11 +139,11 @@ def _name(dtype: Any) -> str | None:
     return "string" if dtype.kind in "UT" else str(dtype.name)
 
 
-def _plain(operator: str, name: str, array: Any) -> Any:
+def _plain(name: str, which: str, array: Any) -> Any:
     """Give an array as a plain one, or refuse one whose class adds values."""
     if type(array) not in PLAIN and not isinstance(array, np.generic):
         raise DTypeError(
-            f"{operator}: out= works between plain NumPy arrays, and the {name} is "
+            f"{name}: out= works between plain NumPy arrays, and the {which} is "
             f"{type_name(type(array))}; pass numpy.ndarray, or omit out="
         )
     return _as_array(array)

@@ -86,29 +86,29 @@ class Torch(Executor):
 
     max_rank = None
 
-    def shape(self, operator: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; sizes may be symbolic while tracing.
 
         Tensors without strides are refused, and those quantised along an axis.
         """
         if x.is_nested:
             raise DTypeError(
-                f"{operator}: the input is a nested tensor, whose rows differ in size, so that no "
+                f"{name}: the input is a nested tensor, whose rows differ in size, so that no "
                 f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
             )
         # TorchDynamo traces no other layout, and lets no backward read it.
         if not is_dynamo_compiling() and x.layout is not strided:
             raise DTypeError(
-                f"{operator}: the input has layout {x.layout}; only torch.strided tensors are "
+                f"{name}: the input has layout {x.layout}; only torch.strided tensors are "
                 f"repeated; pass x.to_dense()"
             )
         if x.is_quantized:
-            self._check_quantized(operator, x)
+            self._check_quantized(name, x)
         try:
             shape = tuple(x.shape)
         except RuntimeError as error:
             raise ShapeError(
-                f"{operator}: the input is {type_name(type(x))}, which has no shape yet; call its "
+                f"{name}: the input is {type_name(type(x))}, which has no shape yet; call its "
                 f"module first"
             ) from error
         if shape and type(shape[0]) is not int and is_tracing():
@@ -116,15 +116,15 @@ class Torch(Executor):
         return shape
 
     @staticmethod
-    def _check_quantized(operator: str, x: Any) -> None:
+    def _check_quantized(name: str, x: Any) -> None:
         if x.dtype in _PACKED:
             raise DTypeError(
-                f"{operator}: the input has dtype {x.dtype}, several elements a byte, which the "
+                f"{name}: the input has dtype {x.dtype}, several elements a byte, which the "
                 f"library does not copy; pass x.dequantize()"
             )
         if x.qscheme() not in _UNIFORM:
             raise DTypeError(
-                f"{operator}: the input is quantised along axis {x.q_per_channel_axis()}, whose "
+                f"{name}: the input is quantised along axis {x.q_per_channel_axis()}, whose "
                 f"scales the result could not carry; pass x.dequantize() or x.int_repr()"
             )
 
@@ -186,62 +186,62 @@ class Torch(Executor):
             return _Repeat.apply(x, plan, is_moved)
         return _new(x, plan, is_moved)
 
-    def sum(self, operator: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
+    def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library adds 16-bit floats up in wider ones.
 
         But each of its threads keeps its part of a single sum in 16 bits.
         """
         if g.dtype in _AS_BYTES:
             raise DTypeError(
-                f"{operator}: g has dtype {g.dtype}, which PyTorch does not add up; make it one "
+                f"{name}: g has dtype {g.dtype}, which PyTorch does not add up; make it one "
                 f"of whole bytes first, such as g.view(torch.uint8)"
             )
         if len(plan.spread) > _MOST_SUMMED:
             raise ShapeError(
-                f"{operator}: g, or a step on the way to the result, has {len(plan.spread)} axes; "
+                f"{name}: g, or a step on the way to the result, has {len(plan.spread)} axes; "
                 f"PyTorch adds up over {_MOST_SUMMED} at most; merge axes first"
             )
         if not plan.repeated:
             return g.clone(memory_format=torch.contiguous_format).reshape(shape)
         kept = _SIGNED.get(g.dtype)
         if kept is not None:
-            return self.sum(operator, g.view(kept), plan, shape).view(g.dtype)
+            return self.sum(name, g.view(kept), plan, shape).view(g.dtype)
         wide = wide_dtype(self.dtype(g))
         if wide and (g.dtype not in _HALVES or all(is_equal(n, 1) for n in shape)):
-            return self.sum(operator, g.to(getattr(torch, wide)), plan, shape).to(g.dtype)
+            return self.sum(name, g.to(getattr(torch, wide)), plan, shape).to(g.dtype)
         try:
             spread = g.reshape(plan.spread)
         except RuntimeError as error:
             if type(g) in PLAIN:  # it is another's error, such as of memory
                 raise
             raise ShapeError(
-                f"{operator}: g is {type_name(type(g))}, whose axes PyTorch cannot split "
+                f"{name}: g is {type_name(type(g))}, whose axes PyTorch cannot split "
                 f"({error}); replicate a DTensor first, with g.redistribute()"
             ) from error
         return spread.sum(plan.repeated, dtype=g.dtype).reshape(shape)
 
-    def write(self, operator: str, x: Any, plan: Plan, out: Any) -> None:
+    def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
-        _out.check_class(operator, torch.Tensor, out)
+        _out.check_class(name, torch.Tensor, out)
         if out.is_nested or out.layout is not strided or out.is_quantized or x.is_quantized:
             raise DTypeError(
-                f"{operator}: out= works between dense tensors that are not quantised; omit out="
+                f"{name}: out= works between dense tensors that are not quantised; omit out="
             )
         if torch.is_grad_enabled() and (x.requires_grad or out.requires_grad):
             raise OutputError(
-                f"{operator}: out= records no gradient, and the input or out requires one; "
+                f"{name}: out= records no gradient, and the input or out requires one; "
                 f"omit out=, or call under torch.no_grad()"
             )
         if out.is_inference() and not torch.is_inference_mode_enabled():
             raise OutputError(
-                f"{operator}: out is an inference tensor, which is written in inference mode "
+                f"{name}: out is an inference tensor, which is written in inference mode "
                 f"only; pass out.clone(), or call under torch.inference_mode()"
             )
-        _out.check_layout(operator, x, out, plan)
+        _out.check_layout(name, x, out, plan)
         if not x.is_meta:
             source, target = _memory(x), _memory(out)
-            _check_addresses(operator, source, target)
-            _out.check_memory(operator, source, target)
+            _check_addresses(name, source, target)
+            _out.check_memory(name, source, target)
             is_moved = _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out)
             if is_moved and _move(x, plan, out):
                 if not out.is_inference():
@@ -407,12 +407,12 @@ def _memory(x: Any) -> Memory:
     return Memory(_address(x), tuple(x.shape), tuple(s * size for s in x.stride()), size, x)
 
 
-def _check_addresses(operator: str, *memories: Memory) -> None:
+def _check_addresses(name: str, *memories: Memory) -> None:
     """Refuse a tensor that has none."""
     for memory in memories:
         if memory.address == 0 and 0 not in memory.shape:
             raise OutputError(
-                f"{operator}: the input or out is {type_name(type(memory.owner))} without an "
+                f"{name}: the input or out is {type_name(type(memory.owner))} without an "
                 f"address (traced, fake, distributed, or inside torch.func), so that an overlap "
                 f"with out cannot be ruled out; omit out="
             )
