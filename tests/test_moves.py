@@ -109,8 +109,8 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
             starts.append(offset + before)
             places.append(addresses(offset + before, sizes, steps, itemsize))
         (x, out), (read, written) = buffers, places
-        index = [np.arange(m) % n for m, n in zip(plan.shape, plan.source, strict=True)]
-        read = read.reshape(*plan.source, itemsize)
+        index = [np.arange(m) % n for m, n in zip(plan.shape, plan.padded, strict=True)]
+        read = read.reshape(*plan.padded, itemsize)
         expected = out.copy()
         expected[written] = x[read[np.ix_(*index)] if index else read]
         memories = [

@@ -111,7 +111,7 @@ def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], item
     """Describe a repetition between strided arrays, byte by byte, in as few loops as there are."""
     source = (0,) * (len(target) - len(source)) + source
     axes = []
-    for n, r, s, t in zip(plan.source, plan.repeats, source, target, strict=True):
+    for n, r, s, t in zip(plan.padded, plan.repeats, source, target, strict=True):
         axes += [(r, 0, n * t), (n, s, t)]
     axes.sort(key=lambda axis: -abs(axis[2]))
     return join_loops([*axes, (itemsize, 1, 1)])

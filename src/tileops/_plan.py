@@ -18,10 +18,10 @@ class Plan(NamedTuple):
     ``result = reshape(broadcast_to(reshape(x, split), spread), shape)``.
     """
 
-    source: tuple[int, ...]
+    padded: tuple[int, ...]
     """The input's shape, ones before it up to the rank of the result."""
     repeats: tuple[int, ...]
-    """How often each axis of ``source`` is repeated."""
+    """How often each axis of ``padded`` is repeated."""
     split: tuple[int, ...]
     """The input's shape without axes whose size stays 1, with a 1 before each longer one that is
     repeated; where `shape` is empty and merges axes, 1 and the number of elements."""
@@ -75,22 +75,22 @@ def make_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
     """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
-    source, repeats = operator.align(operator.argument, tuple(shape), counts)
-    plan = _plan(len(shape), source, repeats, itemsize)
+    padded, repeats = operator.align(operator.argument, tuple(shape), counts)
+    plan = _plan(len(shape), padded, repeats, itemsize)
     check_size(operator.argument, plan.shape, itemsize)
     return plan
 
 
-def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> Plan:
-    """Plan the repetition of an array of `rank` axes, padded to `source`."""
+def _plan(rank: int, padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> Plan:
+    """Plan the repetition of an array of `rank` axes, of a shape that is padded with ones."""
     # An empty axis stays empty however often it is repeated, and a count without
     # effect must not overflow a library's product of extents.
-    repeats = tuple(1 if is_equal(n, 0) else r for n, r in zip(source, repeats, strict=True))
+    repeats = tuple(1 if is_equal(n, 0) else r for n, r in zip(padded, repeats, strict=True))
     split: list[int] = []
     spread: list[int] = []
     repeated: list[int] = []
     merges = False
-    for n, r in zip(source, repeats, strict=True):
+    for n, r in zip(padded, repeats, strict=True):
         # Axes whose size stays 1 are left out. Each of the others then at least doubles the
         # result, so that one that is not empty has 63 of them at most.
         if is_equal(r, 1):
@@ -106,19 +106,19 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
             split += (1, n)
             spread += (r, n)
             merges = True
-    shape = tuple(n * r for n, r in zip(source, repeats, strict=True))
-    if merges and is_empty(shape) and all(map(known, source)):
+    shape = tuple(n * r for n, r in zip(padded, repeats, strict=True))
+    if merges and is_empty(shape) and all(map(known, padded)):
         # No element has to find its place, and so many axes may be more than the library's arrays
         # have: one of no repeats, or of one where there are no elements, before all others.
-        n = prod(source)
+        n = prod(padded)
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
     nbytes = prod(shape) * itemsize if all(map(known, shape)) else 0
     strides: tuple[int, ...] = ()
     if nbytes and not merges:
-        steps = contiguous(source, itemsize)
+        steps = contiguous(padded, itemsize)
         strides = tuple(s if r == 1 else 0 for s, r in zip(steps, repeats, strict=True))
     return Plan(
-        source=source,
+        padded=padded,
         repeats=repeats,
         split=tuple(split),
         spread=tuple(spread),
@@ -126,16 +126,16 @@ def _plan(rank: int, source: tuple[int, ...], repeats: tuple[int, ...], itemsize
         merges=merges,
         repeated=tuple(repeated),
         is_view=is_empty(shape) or not merges,
-        is_identity=len(source) == rank and all(is_equal(r, 1) for r in repeats),
+        is_identity=len(padded) == rank and all(is_equal(r, 1) for r in repeats),
         nbytes=nbytes,
-        row=_row(source, repeats, itemsize) if nbytes else 0,
+        row=_row(padded, repeats, itemsize) if nbytes else 0,
         strides=strides,
     )
 
 
-def _row(source: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> int:
+def _row(padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> int:
     row = itemsize
-    for n, r in zip(reversed(source), reversed(repeats), strict=True):
+    for n, r in zip(reversed(padded), reversed(repeats), strict=True):
         row *= n
         if r != 1:
             break

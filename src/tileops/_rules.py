@@ -175,9 +175,7 @@ def check_dtype(operator: Operator, dtype: str) -> None:
         )
 
 
-def align(
-    shape: tuple[int, ...], other: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def pad(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Put ones before the shorter of two tuples."""
     rank = max(len(shape), len(other))
     return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(other)) + other
@@ -188,7 +186,7 @@ def tile_repeats(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Tile: align shape and repeats on the right, the shorter one padded with ones."""
     check_counts(argument, repeats, len(shape))
-    return align(shape, repeats)
+    return pad(shape, repeats)
 
 
 def tile_repeats_unpadded(
@@ -211,7 +209,7 @@ def expand_repeats(
     """Expand as a Tile: a size of 1 is repeated up to the target, the rest is kept."""
     check_counts(argument, target, len(shape))
     given = target
-    shape, target = align(shape, target)
+    shape, target = pad(shape, target)
     repeats = []
     for axis, (size, wanted) in enumerate(zip(shape, target, strict=True)):
         if is_equal(size, 1):
@@ -235,7 +233,7 @@ def expand_repeats_of_result(
             f"{argument.operator}: {argument.name}={show(shape)} has {len(shape)} {axes} and g has "
             f"{len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
         )
-    padded, _ = align(shape, result)
+    padded, _ = pad(shape, result)
     repeats = []
     for axis, (size, found) in enumerate(zip(padded, result, strict=True)):
         if is_equal(size, 1):
@@ -293,8 +291,8 @@ def result_shape(
 
     Not by a plan: here there may be a million axes, of which one would take 100 MB.
     """
-    source, repeats = operator.align(operator.argument, shape, counts)
-    result = tuple(n * r for n, r in zip(source, repeats, strict=True))
+    padded, repeats = operator.align(operator.argument, shape, counts)
+    result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
     check_size(operator.argument, result, itemsize)
     return result
 

@@ -75,10 +75,10 @@ def _no_view(name: str, library: str, plan: Plan) -> str:
         return f"{refusal}: {library} promises no view of such an array; {remedy}"
     axis = next(
         i
-        for i, (n, r) in enumerate(zip(plan.source, plan.repeats, strict=True))
+        for i, (n, r) in enumerate(zip(plan.padded, plan.repeats, strict=True))
         if not is_equal(n, 1) and not is_equal(r, 1)
     )
     return (
-        f"{refusal}: axis {axis} has size {show(plan.source[axis])} and is repeated "
+        f"{refusal}: axis {axis} has size {show(plan.padded[axis])} and is repeated "
         f"{show(plan.repeats[axis])} times, and only axes of size 1 repeat without a copy; {remedy}"
     )

@@ -133,7 +133,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
 
 
 def _chunks_of(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Give the chunks of an array along the axes of a plan's source."""
+    """Give the chunks of an array along the axes of a plan's padded shape."""
     return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks  # type: ignore[no-any-return]
 
 
@@ -144,7 +144,7 @@ def _least_chunks(x: Any, plan: Plan) -> int:
     that none exceeds Dask's chunk size.
     """
     chunks, nbytes = 1, x.dtype.itemsize
-    for c, n, r in zip(_chunks_of(x, plan), plan.source, plan.repeats, strict=True):
+    for c, n, r in zip(_chunks_of(x, plan), plan.padded, plan.repeats, strict=True):
         chunks *= len(c) * r if len(c) > 1 else 1
         nbytes *= n * r if len(c) == 1 else max(c)
     return chunks * (nbytes // parse_bytes(dask.config.get("array.chunk-size")) or 1)
@@ -156,7 +156,7 @@ def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     An axis of one chunk is cut into as many of its repeats as fill a chunk of Dask's size; one of
     several chunks has these again for each repeat.
     """
-    axes = list(zip(plan.source, plan.repeats, _chunks_of(x, plan), strict=True))
+    axes = list(zip(plan.padded, plan.repeats, _chunks_of(x, plan), strict=True))
     grows = [r != 1 == len(c) for _, r, c in axes]
     a_round = x.dtype.itemsize * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
     rounds = normalize_chunks(

@@ -153,7 +153,7 @@ def make_job(
 @lru_cache(maxsize=4096)
 def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _ALIGNMENT) -> Job:
     """Plan a copy of an array of some rank between arrays in the order of their elements."""
-    source = contiguous(plan.source[len(plan.source) - rank :], itemsize)
+    source = contiguous(plan.padded[len(plan.padded) - rank :], itemsize)
     job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, alignment)
     return job._replace(
         rows=rows_repeated(job.nest, is_new=False), fresh=rows_repeated(job.nest, is_new=True)

@@ -189,8 +189,8 @@ def _concatenate(x: Any, plan: Plan) -> Any:
         return jax.lax.full_like(x, 0, shape=plan.shape)
     if x.dtype in (jnp.int2, jnp.uint2):  # XLA's concatenation of these ends the process
         return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
-    is_one = [is_equal(n, 1) for n in plan.source]
-    counts = list(zip(is_one, plan.source, plan.repeats, strict=True))
+    is_one = [is_equal(n, 1) for n in plan.padded]
+    counts = list(zip(is_one, plan.padded, plan.repeats, strict=True))
     x = jnp.broadcast_to(x, [r if one else n for one, n, r in counts])
     for axis, (one, _, r) in enumerate(counts):
         if not one:

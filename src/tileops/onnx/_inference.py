@@ -10,10 +10,10 @@ from tileops._counts import entries, is_sequence, read_counts
 from tileops._rules import (
     LIMIT,
     Argument,
-    align,
     check_counts,
     known,
     no_broadcast,
+    pad,
     shape_argument,
     show,
 )
@@ -135,7 +135,7 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     if sizes is None or wanted is None:
         return None
     check_counts(argument, wanted, len(sizes))
-    pairs = zip(*align(sizes, wanted), strict=True)
+    pairs = zip(*pad(sizes, wanted), strict=True)
     return tuple(_broadcast(axis, n, m, wanted) for axis, (n, m) in enumerate(pairs))
 
 
