@@ -20,14 +20,14 @@ WORDS = (16, 8, 4, 2, 1)
 class Nest(NamedTuple):
     """A copy as nested loops, the innermost last, whose body moves a word.
 
-    Along an axis that is repeated the source's step is 0.
+    Along an axis that is repeated the source's stride is 0.
     """
 
     sizes: tuple[int, ...]
     source: tuple[int, ...]
-    """The source's steps, in bytes."""
+    """The source's strides, in bytes."""
     target: tuple[int, ...]
-    """The target's steps, in bytes."""
+    """The target's strides, in bytes."""
     word: int
     """The bytes of a word."""
     copies: int = 1
@@ -125,12 +125,12 @@ def broadcast_nest(
     word: int,
 ) -> Nest:
     """Describe, byte by byte, a copy between arrays of words, repeated where `shape` has a 1."""
-    steps = (step if n > 1 else 0 for n, step in zip(shape, source, strict=True))
-    return join_loops([*zip(sizes, steps, target, strict=True), (word, 1, 1)])
+    strides = (stride if n > 1 else 0 for n, stride in zip(shape, source, strict=True))
+    return join_loops([*zip(sizes, strides, target, strict=True), (word, 1, 1)])
 
 
 def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
-    """Leave out loops of one round, and join two where one step goes on from the other."""
+    """Leave out loops of one round, and join two where one goes on from the other."""
     *outer, innermost = axes
     merged = [innermost]
     for n, s, t in reversed(outer):
@@ -144,7 +144,7 @@ def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
 
 
 def widest_word(nest: Nest, alignment: int, words: tuple[int, ...] = WORDS) -> int:
-    """Give the widest word that divides the innermost run, all steps and the addresses."""
+    """Give the widest word that divides the innermost run, all strides and the addresses."""
     numbers = (nest.sizes[-1], alignment, *nest.source[:-1], *nest.target[:-1])
     return next(word for word in words if not any(n % word for n in numbers))
 

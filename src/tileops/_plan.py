@@ -115,8 +115,8 @@ def _plan(rank: int, padded: tuple[int, ...], repeats: tuple[int, ...], itemsize
     nbytes = prod(shape) * itemsize if all(map(known, shape)) else 0
     strides: tuple[int, ...] = ()
     if nbytes and not merges:
-        steps = contiguous(padded, itemsize)
-        strides = tuple(s if r == 1 else 0 for s, r in zip(steps, repeats, strict=True))
+        pairs = zip(contiguous(padded, itemsize), repeats, strict=True)
+        strides = tuple(stride if r == 1 else 0 for stride, r in pairs)
     return Plan(
         padded=padded,
         repeats=repeats,
@@ -143,9 +143,9 @@ def _row(padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> in
 
 
 def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Give the steps of an array that lies in the order of its elements, in bytes."""
-    steps, step = [], itemsize
+    """Give the strides of an array that lies in the order of its elements, in bytes."""
+    strides, stride = [], itemsize
     for n in reversed(sizes):
-        steps.append(step)
-        step *= n
-    return tuple(reversed(steps))
+        strides.append(stride)
+        stride *= n
+    return tuple(reversed(strides))

@@ -56,7 +56,7 @@ def _words(nests: tuple[Nest, ...]) -> int:
 
 def _stages(nest: Nest) -> list[tuple[int, ...]]:
     """List temporaries: with the repeats of the inner axes, and with a part of the next one's."""
-    repeated = [axis for axis, step in enumerate(nest.source) if step == 0]
+    repeated = [axis for axis, stride in enumerate(nest.source) if stride == 0]
     sizes = [1 if axis in repeated else n for axis, n in enumerate(nest.sizes)]
     found = []
     for axis in reversed(repeated):
@@ -88,4 +88,4 @@ def _block(nest: Nest) -> tuple[int, ...]:
         return nest.sizes
     chunk = box(nest.sizes, nest.word, _CHUNK)
     axes = zip(nest.sizes, nest.source, chunk, strict=True)
-    return tuple(n if step == 0 else part for n, step, part in axes)
+    return tuple(n if stride == 0 else part for n, stride, part in axes)

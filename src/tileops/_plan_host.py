@@ -196,9 +196,9 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
 
 def _is_gathered(nest: Nest) -> bool:
     """Whether narrow words lie apart that are repeated, so that they are better read but once."""
-    steps = [step for n, step in zip(nest.sizes, nest.source, strict=True) if n > 1]
-    apart = [step for step in steps if step != 0]
-    if nest.word not in WORDS[2:] or nest.copies > 1 or not 0 < len(apart) < len(steps):
+    strides = [stride for n, stride in zip(nest.sizes, nest.source, strict=True) if n > 1]
+    apart = [stride for stride in strides if stride != 0]
+    if nest.word not in WORDS[2:] or nest.copies > 1 or not 0 < len(apart) < len(strides):
         return False
     return apart[-1] != nest.word and not _columns(nest)
 
@@ -211,8 +211,8 @@ def rows_repeated(nest: Nest, is_new: bool) -> tuple[tuple[int, int], ...]:
     result is not new, the last is that of the outermost axis: it is written by broadcasting.
     """
     steps, rows = [], 1
-    for n, step in zip(nest.sizes, nest.source, strict=True):
-        if step == 0:
+    for n, stride in zip(nest.sizes, nest.source, strict=True):
+        if stride == 0:
             steps.append((rows, n))
         else:
             rows *= n
@@ -306,8 +306,8 @@ def _is_repeated(nest: Nest, rows: int, repeats: int) -> bool:
 def _inside(nest: Nest) -> tuple[int, ...]:
     """Give the sizes without repeats of what is wide by itself."""
     sizes, inside = [], nest.word
-    for n, step in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
-        sizes.append(1 if step == 0 and inside >= _WIDE else n)
+    for n, stride in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
+        sizes.append(1 if stride == 0 and inside >= _WIDE else n)
         inside *= n
     return tuple(reversed(sizes))
 
@@ -324,19 +324,20 @@ def _alike(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
 def _has_all(nest: Nest, block: tuple[int, ...]) -> bool:
     """Whether a block has all of the source, so that the rest of the target repeats it."""
     return all(
-        step == 0 or size == n for n, step, size in zip(nest.sizes, nest.source, block, strict=True)
+        stride == 0 or size == n
+        for n, stride, size in zip(nest.sizes, nest.source, block, strict=True)
     )
 
 
 def _without_repeats(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
     """Give the sizes of what a block repeats."""
-    return tuple(1 if step == 0 else n for n, step in zip(block, nest.source, strict=True))
+    return tuple(1 if stride == 0 else n for n, stride in zip(block, nest.source, strict=True))
 
 
 def _is_written_again(nest: Nest, block: tuple[int, ...]) -> bool:
     """Whether any block is written more than once."""
     loops = zip(nest.sizes, nest.source, block, strict=True)
-    return any(step == 0 and size < n for n, step, size in loops)
+    return any(stride == 0 and size < n for n, stride, size in loops)
 
 
 def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:

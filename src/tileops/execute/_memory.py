@@ -1,4 +1,4 @@
-"""Memory as addresses and steps: where the elements of an array lie, whichever library's it is."""
+"""Memory as addresses and strides: where the elements lie of an array of any library."""
 
 import ctypes
 import mmap

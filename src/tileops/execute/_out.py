@@ -70,9 +70,9 @@ def _overlap(x: Memory, out: Memory) -> bool:
 def _span(memory: Memory) -> tuple[int, int]:
     """Give the addresses of the first byte and of that after the last."""
     start = end = memory.address
-    for n, step in zip(memory.shape, memory.strides, strict=True):
-        start += min(step, 0) * (n - 1)
-        end += max(step, 0) * (n - 1)
+    for n, stride in zip(memory.shape, memory.strides, strict=True):
+        start += min(stride, 0) * (n - 1)
+        end += max(stride, 0) * (n - 1)
     return start, end + memory.itemsize
 
 
@@ -84,11 +84,11 @@ def _array_at(memory: Memory) -> Any:
 
 
 def _overlaps_itself(memory: Memory) -> bool:
-    """Whether steps, from the shortest, do not each reach past what the shorter ones span."""
+    """Whether strides, from the shortest, do not each reach past what the shorter ones span."""
     span = memory.itemsize
-    steps = ((abs(s), n) for s, n in zip(memory.strides, memory.shape, strict=True) if n > 1)
-    for step, n in sorted(steps):
-        if step < span:
+    strides = ((abs(s), n) for s, n in zip(memory.strides, memory.shape, strict=True) if n > 1)
+    for stride, n in sorted(strides):
+        if stride < span:
             return True
-        span += step * (n - 1)
+        span += stride * (n - 1)
     return False

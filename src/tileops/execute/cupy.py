@@ -84,8 +84,8 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
     cupy.copyto(out.reshape(plan.spread), _spread(x, plan))
 
 
-def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) -> Any:
-    return cupy.ndarray(sizes, _WORDS[word], x.data, strides=steps)
+def _words(x: Any, sizes: tuple[int, ...], strides: tuple[int, ...], word: int) -> Any:
+    return cupy.ndarray(sizes, _WORDS[word], x.data, strides=strides)
 
 
 def _empty(nbytes: int, _: Any) -> Any:

@@ -144,7 +144,7 @@ def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
 def make_job(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
 ) -> Job:
-    """Plan a repetition between steps in bytes, and addresses that `alignment` divides."""
+    """Plan a repetition between strides in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
     return Job(nest, *dtypes, plan_host(nest), threads_for(nest))

@@ -291,7 +291,7 @@ def _repeat(x: Any, plan: Plan) -> Any:
     """Do what PyTorch's repeat does, in less time."""
     if not plan.merges:
         return x.expand(plan.shape).clone(memory_format=torch.contiguous_format)
-    # A reshape that merges has to copy, but for an input that has a step of 0 itself.
+    # A reshape that merges has to copy, but for an input that has a stride of 0 itself.
     if 0 in x.stride():
         return x.repeat(plan.repeats)
     return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
@@ -310,15 +310,15 @@ def _is_plain(x: Any) -> bool:
     )
 
 
-def _pays(x: Any, plan: Plan, steps: tuple[int, ...] | None = None) -> bool:
+def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     """Whether a plan may move a tensor's bytes in less time than PyTorch does.
 
-    `steps` are those of `out`, if there is one.
+    `strides` are those of `out`, if there is one.
     """
     kind = _KINDS.get(x.device.type)
     if kind is None or plan.nbytes < kind.LEAST:
         return False
-    return kind is not host or _has_many_loops(plan, x.stride(), steps, torch.get_num_threads())
+    return kind is not host or _has_many_loops(plan, x.stride(), strides, torch.get_num_threads())
 
 
 @lru_cache(maxsize=4096)
@@ -327,7 +327,7 @@ def _has_many_loops(
 ) -> bool:
     """Whether PyTorch's copy on a CPU takes longer for its loops than a plan for all else.
 
-    Steps are in elements; None for a target in the order of its elements.
+    Strides are in elements; None for a target in the order of its elements.
     """
     nest = make_nest(plan, source, target or contiguous(plan.shape, 1), 1)
     sizes, elements, apart = nest.sizes, nest.nbytes, 0
@@ -375,11 +375,11 @@ def _move(x: Any, plan: Plan, out: Any) -> bool:
     return device.repeat(_KERNELS, plan, source, target, alignment)
 
 
-def _words(x: Any, sizes: tuple[int, ...], steps: tuple[int, ...], word: int) -> Any:
+def _words(x: Any, sizes: tuple[int, ...], strides: tuple[int, ...], word: int) -> Any:
     """Give a tensor's storage as words, from its first element on."""
     start = x.storage_offset() * x.itemsize // word
-    steps = tuple(step // word for step in steps)
-    return x.new_empty(0, dtype=_WORDS[word]).set_(x.untyped_storage(), start, sizes, steps)
+    strides = tuple(stride // word for stride in strides)
+    return x.new_empty(0, dtype=_WORDS[word]).set_(x.untyped_storage(), start, sizes, strides)
 
 
 def _empty(nbytes: int, x: Any) -> Any:
