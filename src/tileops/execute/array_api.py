@@ -28,6 +28,11 @@ def wide_dtype(name: str) -> str | None:
     return "float32" if name.startswith(_NARROW) else None
 
 
+def spread(xp: Any, x: Any, plan: Plan) -> Any:
+    """Broadcast an array to the axes that a plan's last reshape merges."""
+    return xp.broadcast_to(xp.reshape(x, plan.split), plan.spread)
+
+
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it.
 
@@ -134,7 +139,7 @@ class Executor:
         if not plan.is_view:
             return self.copy(x, plan)
         xp = array_api_compat.array_namespace(x)
-        return xp.reshape(self._spread(xp, x, plan), plan.shape)
+        return xp.reshape(spread(xp, x, plan), plan.shape)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Give the result in memory of its own."""
@@ -142,11 +147,7 @@ class Executor:
         if not plan.repeated:  # not every library's reshape copies when it is told to
             return xp.reshape(xp.asarray(x, copy=True), plan.shape)
         # Through one flat axis: a copy without it keeps the order of the strides.
-        return xp.reshape(xp.reshape(self._spread(xp, x, plan), (-1,), copy=True), plan.shape)
-
-    @staticmethod
-    def _spread(xp: Any, x: Any, plan: Plan) -> Any:
-        return xp.broadcast_to(xp.reshape(x, plan.split), plan.spread)
+        return xp.reshape(xp.reshape(spread(xp, x, plan), (-1,), copy=True), plan.shape)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum an array over what a plan repeats, into a new one of a shape."""

@@ -10,7 +10,7 @@ from tileops._rules import type_name
 from tileops.errors import DTypeError
 from tileops.execute import _out, device
 from tileops.execute._memory import Memory, alignment_of
-from tileops.execute.array_api import Executor
+from tileops.execute.array_api import Executor, spread
 
 _WORDS = {16: "c16", 8: "u8", 4: "u4", 2: "u2", 1: "u1"}
 """The dtypes that carry words; CuPy's kernels load and store 16 bytes at once as a complex."""
@@ -34,7 +34,7 @@ class CuPy(Executor):
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Broadcast without a copy; a write to the input shows in the result."""
-        return _spread(x, plan).reshape(plan.shape) if plan.is_view else None
+        return spread(cupy, x, plan).reshape(plan.shape) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Write into new memory on the array's device."""
@@ -81,7 +81,7 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
         alignment = alignment_of(source.address, target.address)
         if device.repeat(_KERNELS, plan, source, target, alignment):
             return
-    cupy.copyto(out.reshape(plan.spread), _spread(x, plan))
+    cupy.copyto(out.reshape(plan.spread), spread(cupy, x, plan))
 
 
 def _words(x: Any, sizes: tuple[int, ...], strides: tuple[int, ...], word: int) -> Any:
@@ -93,10 +93,6 @@ def _empty(nbytes: int, _: Any) -> Any:
 
 
 _KERNELS = device.Kernels(_words, _empty, cupy.copyto)
-
-
-def _spread(x: Any, plan: Plan) -> Any:
-    return cupy.broadcast_to(x.reshape(plan.split), plan.spread)
 
 
 def _memory(x: Any) -> Memory:

@@ -11,7 +11,7 @@ from tileops._rules import Operator, type_name
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
 from tileops.execute._memory import memory_of
-from tileops.execute.array_api import Executor, wide_dtype
+from tileops.execute.array_api import Executor, spread, wide_dtype
 
 PLAIN = (np.ndarray, np.memmap)
 """Classes that add nothing to a result; that of a file's array lies in memory, not in the file."""
@@ -116,9 +116,9 @@ class NumPy(Executor):
         total = _as_array(g) if is_plain else g
         if plan.repeated:
             dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype).type  # of the native byte order
-            spread = total.reshape(plan.spread)
-            total = spread.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
-            if isinstance(total, np.ma.MaskedArray) and spread.size == 0:
+            parts = total.reshape(plan.spread)
+            total = parts.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
+            if isinstance(total, np.ma.MaskedArray) and parts.size == 0:
                 total.mask = np.ma.nomask  # the sum of nothing is 0; that of masked values is not
         return total.astype(g.dtype, order="C").reshape(shape)
 
@@ -164,7 +164,7 @@ def _is_own(x: Any) -> bool:
 def _broadcast(values: Any, plan: Plan) -> Any:
     if not plan.merges:
         return np.broadcast_to(values, plan.shape)
-    return np.broadcast_to(values.reshape(plan.split), plan.spread).reshape(plan.shape)
+    return spread(np, values, plan).reshape(plan.shape)
 
 
 def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
