@@ -122,13 +122,9 @@ def is_symbolic(count: Any) -> bool:
 executors[np.ndarray] = library("numpy")
 
 
-def _register_torch() -> None:
-    """Know tensors from the start: what is learnt after torch.compile has looked, it must redo."""
-    from tileops.execute import torch  # noqa: PLC0415
-
-    executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
-
-
+# Tensors are known from the start: what is learnt after torch.compile has looked, it must redo.
 if "torch" in sys.modules:
     with suppress(ImportError, AttributeError):  # it may be blocked, broken, or half imported
-        _register_torch()
+        from tileops.execute import torch
+
+        executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
