@@ -97,21 +97,22 @@ def numpy_fresh(workload: Workload, x: np.ndarray) -> Sides:
     return tiled(np.tile, x, workload.repeats)
 
 
-def tiled(native: Callable[..., Any], x: Any, repeats: tuple[int, ...]) -> Sides:
-    """Tile one array by its library's own function."""
+def tiled(native: Callable[..., Any], x: Any, repeats: tuple[int, ...], **options: Any) -> Sides:
+    """Tile one array by its library's own function, and by tileops with options that it lacks."""
+    return both(native, functools.partial(tileops.tile, **options), x, repeats)
+
+
+def both(native: Callable[..., Any], ours: Callable[..., Any], *arguments: Any) -> Sides:
+    """Call two functions on the same arguments."""
     return {
-        "native": functools.partial(native, x, repeats),
-        "tileops": functools.partial(tileops.tile, x, repeats),
+        "native": functools.partial(native, *arguments),
+        "tileops": functools.partial(ours, *arguments),
     }
 
 
 def numpy_out(workload: Workload, x: np.ndarray) -> Sides:
     """Tile NumPy arrays, tileops into a buffer that is used again."""
-    buffer = used_memory(workload)
-    return {
-        "native": functools.partial(np.tile, x, workload.repeats),
-        "tileops": functools.partial(tileops.tile, x, workload.repeats, out=buffer),
-    }
+    return tiled(np.tile, x, workload.repeats, out=used_memory(workload))
 
 
 def numpy_expand(workload: Workload, x: np.ndarray) -> Sides:
@@ -130,12 +131,8 @@ def torch_fresh(workload: Workload, x: np.ndarray) -> Sides:
 
 def torch_out(workload: Workload, x: np.ndarray) -> Sides:
     """Tile tensors, tileops into a buffer that is used again."""
-    tensor = to_torch(x)
     buffer = to_torch(used_memory(workload))
-    return {
-        "native": functools.partial(torch.tile, tensor, workload.repeats),
-        "tileops": functools.partial(tileops.tile, tensor, workload.repeats, out=buffer),
-    }
+    return tiled(torch.tile, to_torch(x), workload.repeats, out=buffer)
 
 
 def torch_expand(workload: Workload, x: np.ndarray) -> Sides:
@@ -157,7 +154,7 @@ def compiled(tensor: torch.Tensor, repeats: tuple[int, ...]) -> Sides:
     torch.compiler.reset()  # a function is compiled a few times at most, for all tensors
     native = torch.compile(lambda a: torch.tile(a, repeats), fullgraph=True)
     ours = torch.compile(lambda a: tileops.tile(a, repeats), fullgraph=True)
-    return {"native": functools.partial(native, tensor), "tileops": functools.partial(ours, tensor)}
+    return both(native, ours, tensor)
 
 
 def jax_eager(workload: Workload, x: np.ndarray) -> Sides:
@@ -183,9 +180,7 @@ def jitted(array: jax.Array, repeats: tuple[int, ...]) -> Sides:
     """Tile one JAX array, each side in a compiled function."""
     native = jax.jit(lambda a: jnp.tile(a, repeats))
     ours = jax.jit(lambda a: tileops.tile(a, repeats))
-    return waited(
-        {"native": functools.partial(native, array), "tileops": functools.partial(ours, array)}
-    )
+    return waited(both(native, ours, array))
 
 
 class Comparison(NamedTuple):

@@ -102,14 +102,9 @@ def measure(recorder: Recorder) -> None:
                 "tileops, PyTorch": functools.partial(tileops.tile, tensor, repeats),
             }
             check(in_numpy | in_torch, as_bytes(np.tile(x, repeats)), f"growing {group}, {name}")
-            size = result_bytes(x, repeats)
+            size = x.nbytes * math.prod(repeats)
             recorder.compare(SECTION, group, name, in_numpy, bytes=size)
             recorder.compare(SECTION, group, name, in_torch, has_pauses=True, bytes=size)
-
-
-def result_bytes(x: np.ndarray, repeats: tuple[int, ...]) -> int:
-    """Count the bytes of a result."""
-    return x.nbytes * math.prod(repeats)
 
 
 def tables(results: Results) -> list[Table]:

@@ -1,12 +1,9 @@
 """Elements and rows that are repeated one by one, in memory that the C library has already."""
 
-import functools
-
 import numpy as np
 import torch
 
-import tileops
-from benchmarks.libraries import as_bytes, check, to_torch
+from benchmarks.libraries import as_bytes, check, tiled, to_torch
 from benchmarks.results import Recorder, Results
 from benchmarks.tables import Table, number, ratio
 from benchmarks.timing import with_memory_used_again
@@ -49,11 +46,7 @@ def _compare(recorder: Recorder, case: str, x: np.ndarray, repeats: int) -> None
     counts = (1, repeats)
     expected = as_bytes(np.tile(x, counts))
     for group, (name, native, make) in GROUPS.items():
-        array = make(x)
-        sides = {
-            "native": functools.partial(native, array, counts),
-            "tileops": functools.partial(tileops.tile, array, counts),
-        }
+        sides = tiled(native, make(x), counts)
         check(sides, expected, f"{group}, {case}")
         recorder.compare(SECTION, group, case, sides, patience=0.25, native=name)
 
