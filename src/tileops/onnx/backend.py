@@ -200,8 +200,7 @@ class _LibraryBackend(Backend):
         alone.CopyFrom(node)
         if not isinstance(inputs, Mapping):
             # Each input by its place: a name may stand there twice, with two values.
-            del alone.input[:]
-            alone.input.extend(f"{i}: {name}" for i, name in enumerate(node.input))
+            alone.input[:] = [f"{i}: {name}" for i, name in enumerate(node.input)]
         undeclared = dict.fromkeys(alone.input, onnx.TypeProto.Tensor())
         where = cls.executor, device, max_bytes
         return _Prepared([alone], undeclared, list(node.output), {}, opset, *where).run(inputs)

@@ -141,9 +141,7 @@ def upgrade(model: Any) -> Any:
     result = _convert(result, 13, model)
     _rewrite(result, _computed_repeats)
     _drop_unused(result, counts)
-    imports = [o for o in result.opset_import if o.domain != _STAND_IN]
-    del result.opset_import[:]
-    result.opset_import.extend(imports)
+    _set(result.opset_import, [o for o in result.opset_import if o.domain != _STAND_IN])
     try:
         onnx.checker.check_model(result, full_check=True)
     except (
@@ -233,8 +231,7 @@ def _convert(model: Any, version: int, original: Any) -> Any:
                 value.CopyFrom(declared.get(value.name, value))
         declared = {value.name: value for value in first.value_info}
         names = [value.name for value in graph.value_info]
-        del graph.value_info[:]
-        graph.value_info.extend(declared[name] for name in names if name in declared)
+        _set(graph.value_info, [declared[name] for name in names if name in declared])
         if model.ir_version <= FIRST_IR:
             _name_constants(graph)
     return converted
@@ -304,10 +301,8 @@ def _name_constants(graph: Any) -> None:
     if added:
         kept = [tensor for tensor in graph.initializer if tensor.name in inputs]
         nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in added]
-        nodes += graph.node
-        del graph.node[:], graph.initializer[:]
-        graph.node.extend(nodes)
-        graph.initializer.extend(kept)
+        _set(graph.node, [*nodes, *graph.node])
+        _set(graph.initializer, kept)
 
 
 def _values(graph: Any) -> list[Any]:
@@ -365,8 +360,7 @@ def _rewrite(model: Any, make_repeats: Any) -> bool:
         nodes: list[Any] = []
         for node in graph.node:
             nodes += _tile_13(node, *how) if node.domain == _STAND_IN else [node]
-        del graph.node[:]
-        graph.node.extend(nodes)
+        _set(graph.node, nodes)
     return sum(len(_stand_ins(graph)) for graph in graphs_in(model.graph)) < before
 
 
@@ -444,6 +438,12 @@ def _unique(prefix: str, taken: set[str], number: int = 0) -> str:
     return name
 
 
+def _set(field: Any, messages: list[Any]) -> None:
+    """Fill a repeated field anew: a slice of one that holds messages takes no assignment."""
+    del field[:]
+    field.extend(messages)
+
+
 def _drop_unused(model: Any, names: set[str]) -> None:
     """Remove constants of these names that nothing uses any more."""
     graphs = list(graphs_in(model.graph))
@@ -452,12 +452,9 @@ def _drop_unused(model: Any, names: set[str]) -> None:
     unused = names - used
     for graph in graphs:
         nodes = [n for n in graph.node if n.op_type != "Constant" or n.output[0] not in unused]
-        tensors = [tensor for tensor in graph.initializer if tensor.name not in unused]
-        declared = [value for value in graph.value_info if value.name not in unused]
-        del graph.node[:], graph.initializer[:], graph.value_info[:]
-        graph.node.extend(nodes)
-        graph.initializer.extend(tensors)
-        graph.value_info.extend(declared)
+        _set(graph.node, nodes)
+        for values in (graph.initializer, graph.value_info):
+            _set(values, [value for value in values if value.name not in unused])
 
 
 class _Nodes:
