@@ -128,12 +128,12 @@ def _plan(rank: int, padded: tuple[int, ...], repeats: tuple[int, ...], itemsize
         is_view=is_empty(shape) or not merges,
         is_identity=len(padded) == rank and all(is_equal(r, 1) for r in repeats),
         nbytes=nbytes,
-        row=_row(padded, repeats, itemsize) if nbytes else 0,
+        row=_row_bytes(padded, repeats, itemsize) if nbytes else 0,
         strides=strides,
     )
 
 
-def _row(padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> int:
+def _row_bytes(padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> int:
     row = itemsize
     for n, r in zip(reversed(padded), reversed(repeats), strict=True):
         row *= n

@@ -30,11 +30,13 @@ NUMBERS = (2, 4, 8)
 ALIKE = 32
 """A processor copies long runs twice as fast to places that are a multiple of this away."""
 
+LOOPED = 32
+"""The bytes of elements that NumPy repeats and picks (`take`) by loops of their own, in a third of
+a copy's time: it has none to copy them."""
+
 # Bytes
 _LINE = 32
 """Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
-_REPEATED = 32
-"""Elements of this width NumPy repeats by a loop of its own, and copies by none."""
 _DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
 _WIDE = 256
@@ -181,7 +183,7 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     if not _is_written_again(nest, block):
         block = box(_fewer_repeats(nest, run), nest.word, most)
     if _is_written_again(nest, block):
-        is_repeated = nest.word == _REPEATED and nest.source[-1] == 0
+        is_repeated = nest.word == LOOPED and nest.source[-1] == 0
         fill = Repetition() if is_repeated else plan_host(nest.block(block))
         return looped(nest, block, Stage(block, fill))
     if not axes:
@@ -280,7 +282,7 @@ def _cost(nest: Nest, chain: tuple[tuple[int, int], ...]) -> float:
 
 def _has_loop(row: int) -> bool:
     """Whether NumPy repeats rows of so many bytes by a loop of their own."""
-    return row in (*WORDS, _REPEATED)
+    return row in (*WORDS, LOOPED)
 
 
 def _is_repeated(nest: Nest, rows: int, repeats: int) -> bool:

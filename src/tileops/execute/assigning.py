@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tileops._moves import blocks, box
-from tileops._plan_host import ALIKE
+from tileops._plan_host import ALIKE, LOOPED
 from tileops.execute._memory import Memory, address_of, as_array, word_dtype
 
 Assign = Callable[[Any, Any], None]
@@ -22,7 +22,7 @@ def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     Were it chosen for each part, threads would wait for each other. Which pieces are picked is
     found for each part.
     """
-    if target.itemsize != source.itemsize or source.itemsize == _TAKEN:
+    if target.itemsize != source.itemsize or source.itemsize == LOOPED:
         return assign, source
     if not places_matter():
         return np.copyto, source
@@ -49,8 +49,8 @@ def assign(target: Any, source: Any) -> None:
     """Copy words, or fill wider ones with them."""
     if target.itemsize != source.itemsize:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
-    elif source.itemsize == _TAKEN and _are_picked(target, source, _TAKEN):
-        _pick(target, source, _TAKEN)
+    elif source.itemsize == LOOPED and _are_picked(target, source, LOOPED):
+        _pick(target, source, LOOPED)
     else:
         target[...] = source
 
@@ -78,11 +78,6 @@ _PROCESSOR = Path("/sys/devices/system/cpu/modalias")
 PAGE = 4096
 """The bytes of a page: places agree for libc where they do modulo this."""
 
-_TAKEN = 32
-"""The bytes of elements that are picked by indices (`take`), in a third of a copy's time.
-
-NumPy has a loop of their own for picking them, and none for copying them.
-"""
 _PIECES = range(256, 127, -1)
 """The bytes of pieces in which longer rows are picked, the best first, where libc is slow.
 
@@ -103,7 +98,7 @@ _BY_MICROCODE = range(2113, 2**20)
 """The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
 _CLOSE = 16
 """It takes ten times as long where the target is less than this ahead, modulo a page."""
-_MANY = 512
+_COARSE = 512
 """Rows whose places in a page differ by this or more are there often enough for pieces to pay."""
 _APART = 2304
 """Bytes, modulo a page, between a temporary and what it is copied to, so that they never agree."""
@@ -162,7 +157,7 @@ def _is_very_slow(target: Any, source: Any) -> bool:
     if row not in _BY_MICROCODE:
         return False
     ahead, step = _ahead(target, source, axes)
-    return step >= _MANY and 0 < ahead < _CLOSE
+    return step >= _COARSE and 0 < ahead < _CLOSE
 
 
 def _ahead(target: Any, source: Any, axes: int) -> tuple[int, int]:

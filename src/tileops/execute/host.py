@@ -37,7 +37,7 @@ LEAST = 32 * 1024
 
 _ALWAYS = 2**20
 """Results of at least this many bytes are always planned between contiguous arrays."""
-_MANY = 256
+_MANY_ROWS = 256
 """Smaller ones are, if they have more rows than this."""
 
 _ALIGNMENT = 16
@@ -120,7 +120,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
                 if joined:
                     _write_row(x, joined, out, most_threads)
                     return
-            if plan.nbytes > _MANY * plan.row or plan.nbytes >= _ALWAYS:
+            if plan.nbytes > _MANY_ROWS * plan.row or plan.nbytes >= _ALWAYS:
                 _write_contiguous(x, plan, out, most_threads)
                 return
         elif plan.nbytes >= LEAST:
