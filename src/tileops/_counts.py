@@ -25,12 +25,8 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
         value = _entries(argument, value)
     for count in value:  # of few counts, a loop takes half the time of a set of their types
         if type(count) is not int:
-            return _read_each(argument, value, of)
+            return tuple(_read_one(argument, f"[{i}]", n, of) for i, n in enumerate(value))
     return value  # type: ignore[no-any-return]
-
-
-def _read_each(argument: Argument, counts: Sequence[Any], of: Executor | None) -> tuple[int, ...]:
-    return tuple(_read_one(argument, f"[{i}]", n, of) for i, n in enumerate(counts))
 
 
 def _read_other(argument: Argument, value: Any, of: Executor | None) -> tuple[int, ...]:
