@@ -68,10 +68,8 @@ class Jax(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
-        if isinstance(x, jax.core.Tracer):
-            return _repeat(x, plan, _may_be_sharded(x))
-        is_sharded = _is_sharded(x)
-        if len(plan.shape) > MOST_AXES:
+        is_sharded = _may_be_sharded(x)
+        if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
             return _repeat(x, plan, is_sharded)
         zero = _zero_bits(x.dtype)
         if zero is not None:
@@ -93,12 +91,8 @@ class Jax(Executor):
             return self.sum(name, g.astype(wide), plan, shape).astype(g.dtype)
         if is_empty(plan.shape):
             return jnp.broadcast_to(jax.lax.reduce_sum(g, axes=tuple(range(g.ndim))), shape)
-        if isinstance(g, jax.core.Tracer):
-            is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
-            is_sharded = _may_be_sharded(g) and not is_by_hand
-        else:
-            is_sharded = _is_sharded(g)
-        if is_sharded:
+        is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
+        if _may_be_sharded(g) and not is_by_hand:
             return _sum_sharded(g, plan, shape)
         with enable_x64(True):  # JAX 0.7 fails to reduce 64 bits without
             total = jax.lax.reduce_sum(jnp.reshape(g, plan.spread), axes=plan.repeated)
@@ -240,13 +234,14 @@ def _devices(mesh: Any, part: Any) -> int:
     return prod(mesh.shape[name] for name in names)
 
 
-def _is_sharded(x: Any) -> bool:
-    """Whether no device has all of an array."""
-    return not x.is_fully_replicated
-
-
 def _may_be_sharded(x: Any) -> bool:
-    """Whether a traced array may be, and not by hand, as in shard_map; Auto axes don't say."""
+    """Whether no device has all of an array.
+
+    Of one that is traced: whether that may be, and not by hand, as in shard_map; Auto axes don't
+    say.
+    """
+    if not isinstance(x, jax.core.Tracer):
+        return not x.is_fully_replicated
     sharding = jax.typeof(x).sharding
     if sharding.mesh.size <= 1:
         return False
