@@ -55,9 +55,11 @@ class Argument(NamedTuple):
         return "size" if issubclass(self.error, ShapeError) else "count"
 
 
-Align = Callable[
-    [Argument, tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]
-]
+Aligned = tuple[tuple[int, ...], tuple[int, ...]]
+"""Two tuples of one length: as rules give them, a shape and the repeats of each of its axes."""
+
+Align = Callable[[Argument, tuple[int, ...], tuple[int, ...]], Aligned]
+"""How shape and counts become these, or are refused."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +71,6 @@ class Operator:
 
     argument: Argument
     align: Align
-    """How shape and counts become a shape and the repeats of each of its axes."""
     dtypes: Mapping[str, str] | None = None
     """The input's dtypes and the specification's names for them; None for every dtype."""
     general: str = "tileops.tile"
@@ -175,15 +176,13 @@ def check_dtype(operator: Operator, dtype: str) -> None:
         )
 
 
-def pad(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def pad(shape: tuple[int, ...], other: tuple[int, ...]) -> Aligned:
     """Put ones before the shorter of two tuples."""
     rank = max(len(shape), len(other))
     return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(other)) + other
 
 
-def tile_repeats(
-    argument: Argument, shape: tuple[int, ...], repeats: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def tile_repeats(argument: Argument, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Aligned:
     """Tile: align shape and repeats on the right, the shorter one padded with ones."""
     check_counts(argument, repeats, len(shape))
     return pad(shape, repeats)
@@ -191,7 +190,7 @@ def tile_repeats(
 
 def tile_repeats_unpadded(
     argument: Argument, shape: tuple[int, ...], repeats: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+) -> Aligned:
     """Tile: one count for each axis, no more and no fewer."""
     if len(repeats) != len(shape):
         entries = "entry" if len(repeats) == 1 else "entries"
@@ -203,9 +202,7 @@ def tile_repeats_unpadded(
     return tile_repeats(argument, shape, repeats)
 
 
-def expand_repeats(
-    argument: Argument, shape: tuple[int, ...], target: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int, ...]) -> Aligned:
     """Expand as a Tile: a size of 1 is repeated up to the target, the rest is kept."""
     check_counts(argument, target, len(shape))
     given = target
@@ -225,7 +222,7 @@ def expand_repeats(
 
 def expand_repeats_of_result(
     argument: Argument, shape: tuple[int, ...], result: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+) -> Aligned:
     """Expand, known by its result: each axis has the size of the input's, or repeats a 1."""
     if len(shape) > len(result):
         axes = "axis" if len(shape) == 1 else "axes"

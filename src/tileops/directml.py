@@ -10,6 +10,7 @@ import numpy as np
 from tileops._counts import MOST_COUNTS, is_array, is_sequence, read_counts
 from tileops._rules import (
     TILE,
+    Aligned,
     Argument,
     Operator,
     check_counts,
@@ -277,7 +278,7 @@ def _align(
     argument: Argument,
     sizes: tuple[int, ...],
     repeats: tuple[int, ...],
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+) -> Aligned:
     name = argument.operator
     if not fewest <= len(sizes) <= most:
         wanted = f"exactly {most}" if fewest == most else f"{fewest} to {most}"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tileops._rules import TILE, Argument, Operator, is_less, tile_repeats
+from tileops._rules import TILE, Aligned, Argument, Operator, is_less, tile_repeats
 from tileops._run import run
 
 __all__ = ["tile"]
@@ -10,7 +10,7 @@ __all__ = ["tile"]
 
 def _count_negatives_as_zero(
     argument: Argument, shape: tuple[int, ...], repeats: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+) -> Aligned:
     repeats = tuple(0 if is_less(count, 0) else count for count in repeats)
     return tile_repeats(argument, shape, repeats)
 

@@ -12,6 +12,7 @@ from tileops._counts import executor_of_counts, is_array, values_of
 from tileops._rules import (
     LIMIT,
     TILE,
+    Aligned,
     Argument,
     Operator,
     check_dtype,
@@ -28,9 +29,7 @@ INT64 = "int64"
 """The dtype of ONNX's counts; those of Tile-1 may have the input's instead."""
 
 
-def _along_axis(
-    argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]) -> Aligned:
     """Tile of one axis: the counts are how often, and which axis."""
     tiles, axis = counts
     rank = len(shape)
