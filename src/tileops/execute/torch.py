@@ -154,9 +154,9 @@ class Torch(Executor):
             plan = torch_compile.plan_numbers(
                 rule, argument.least, argument.greatest, shape, counts, itemsize
             )
-            return plan or make_plan(operator, shape, counts, itemsize)._replace(
-                nbytes=0, strides=()
-            )
+            if plan is None:  # a size is a symbol, and so are bytes and strides, known or not
+                plan = make_plan(operator, shape, counts, itemsize)._replace(nbytes=0, strides=())
+            return plan
         return super().plan_shape(operator, shape, counts, itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
