@@ -249,9 +249,12 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
         ((256, 16), (2, 32), 8, ((1, 2), (512, 32)), ()),
         # So would it have in any order
         ((4096, 16), (3, 2), 8, (), ()),
-        # Many short rows cost more than a plan
-        ((4000, 1), (3, 2), 1, ((4000, 2), (1, 3)), ((4000, 2), (1, 3))),
-        ((5000, 1), (3, 2), 1, (), ()),
+        # A plan of one copy would enter its innermost loop for each row of six bytes
+        ((6280, 2, 1), (1, 30, 3), 1, ((12_560, 3), (6280, 30)), ((12_560, 3), (6280, 30))),
+        # Many words are computed faster
+        ((3000, 1), (3, 2), 1, ((3000, 2), (1, 3)), ((3000, 2), (1, 3))),
+        ((400_000, 1), (3, 2), 1, (), ()),
+        # Few rows, repeated so often that each costs more than its bytes in a plan
         ((498, 3), (2, 2720), 1, (), ()),
     ],
 )

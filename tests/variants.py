@@ -48,6 +48,8 @@ _TINY = {
         "_SHARED": 64,
         "_PAIRED": 2,
         "_CHAINED": 32,
+        "_LARGEST": 64,
+        "_PLAN": 1000,
         "_SOURCE": 8,
     },
     "tileops.execute.assigning": {

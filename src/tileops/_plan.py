@@ -24,7 +24,7 @@ class Plan(NamedTuple):
     """How often each axis of ``padded`` is repeated."""
     split: tuple[int, ...]
     """The input's shape without axes whose size stays 1, with a 1 before each longer one that is
-    repeated; where `shape` is empty and merges axes, 1 and the number of elements."""
+    repeated; 1 and the number of elements, if it is empty and would have very many axes."""
     spread: tuple[int, ...]
     """The shape of the view: `split`, where each 1 to be repeated becomes its repeats."""
     shape: tuple[int, ...]
@@ -107,9 +107,10 @@ def _plan(rank: int, padded: tuple[int, ...], repeats: tuple[int, ...], itemsize
             spread += (r, n)
             merges = True
     shape = tuple(n * r for n, r in zip(padded, repeats, strict=True))
-    if merges and is_empty(shape) and all(map(known, padded)):
-        # No element has to find its place, and so many axes may be more than the library's arrays
-        # have: one of no repeats, or of one where there are no elements, before all others.
+    if merges and len(spread) > MOST_AXES and is_empty(shape) and all(map(known, padded)):
+        # Few libraries have so many axes, and no element has to find its place: one axis of no
+        # repeats, or of one where there are no elements, before all others. Not where there are
+        # fewer, since a library may copy to join axes.
         n = prod(padded)
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
     nbytes = prod(shape) * itemsize if all(map(known, shape)) else 0

@@ -66,8 +66,9 @@ _PASSED = 256 * 1024
 _STAGED = 512 * 1024
 """Results at least this large: words are computed in a temporary."""
 _CHAINED = 768 * 1024
-"""Repetitions one after the other are fast if their temporaries, up to this large, stay in a core's
-cache."""
+"""A temporary up to this large stays in a core's cache until it is repeated."""
+_LARGEST = 3 * 1024 * 1024
+"""No temporary of repetitions is larger: two of them are there at a time."""
 _SHORTEST = 8
 """Repeats of a word that take up to this much together are faster in passes than in a loop."""
 
@@ -83,17 +84,26 @@ _WORDS_IN_LOOP = 13
 _ELEMENTS_IN_LOOP = 4
 """The same for elements of other widths."""
 
-# What repetitions cost, one after the other, beside the result, in bytes of it (0.05 ns each)
-_PER_ROW = 60
-"""Each repeat of a row."""
-_PER_WORD = 80
-"""All repeats of a row of 1, 2, 4, 8, 16 or 32 bytes, for which NumPy has loops of their own."""
+# What a new result costs beside the bytes that are written, in such bytes (0.05 ns each)
+_PER_ROW = 50
+"""Each repeat of a row, or all repeats of one for which NumPy has a loop of its own."""
+_PER_BROADCAST_ROW = 80
+"""Each repeat of a row that is written by broadcasting."""
 _SOURCE = 16 * 1024
 """A row up to this large stays in a core's innermost cache while it is repeated."""
 _PER_FAR_BYTE = 0.2
 """Each byte that is written from a larger row."""
-_MOST_PER_BYTE, _MOST_PER_PLAN = 6, 200_000
-"""What they may cost for each byte of the result, and beside that: a plan takes longer."""
+_PER_LARGE_BYTE = 3
+"""Each byte of a temporary that is larger than `_CHAINED`."""
+_PLAN = 300_000
+"""A plan."""
+_PER_PLAN_BYTE = 0.3
+"""Each byte that it writes."""
+_PER_ENTRY = 60
+"""Each entry into the innermost loop of a plan that is one copy; of words that are none of a
+number's, each word."""
+_PER_STEPPED_BYTE = 5
+"""Each byte of a plan of several steps."""
 _ORDERS = 24
 """The most orders that are compared: all of four repetitions."""
 
@@ -251,8 +261,8 @@ def _cheapest_chain(
         return ()
     orders = islice(permutations(range(len(steps))), _ORDERS if is_new else 1)
     chains = (_ordered(steps, order) for order in orders)
-    cost, chain = min((_cost(nest, chain), chain) for chain in chains)
-    return chain if cost <= nest.nbytes * _MOST_PER_BYTE + _MOST_PER_PLAN else ()
+    cost, chain = min((_chain_cost(nest, chain, is_new), chain) for chain in chains)
+    return chain if cost <= _plan_cost(nest) else ()
 
 
 def _ordered(
@@ -267,18 +277,34 @@ def _ordered(
     return tuple(chain)
 
 
-def _cost(nest: Nest, chain: tuple[tuple[int, int], ...]) -> float:
-    """Give what repetitions cost beside writing the result; infinity if a temporary is large."""
+def _chain_cost(nest: Nest, chain: tuple[tuple[int, int], ...], is_new: bool) -> float:
+    """Give what repetitions cost one after the other: infinity if a temporary is very large.
+
+    The last of them is carried out by broadcasting if the result is not new.
+    """
     cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
     for i, (rows, repeats) in enumerate(chain):
-        if i and nbytes > _CHAINED:
+        if i and nbytes > _LARGEST:
             return inf
         row = nbytes // rows
-        cost += nbytes + rows * (_PER_WORD if _has_loop(row) else repeats * _PER_ROW)
+        if i == len(chain) - 1 and not is_new:
+            cost += nbytes + rows * repeats * _PER_BROADCAST_ROW
+        else:
+            cost += nbytes + rows * (1 if _has_loop(row) else repeats) * _PER_ROW
+        if i and nbytes > _CHAINED:
+            cost += nbytes * _PER_LARGE_BYTE
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE
     return cost
+
+
+def _plan_cost(nest: Nest) -> float:
+    """Give what a plan costs: by its loops if it is one copy, else about as much for each byte."""
+    cost = _PLAN + nest.nbytes * _PER_PLAN_BYTE
+    if plan_host(nest) is not COPY:
+        return cost + nest.nbytes * _PER_STEPPED_BYTE
+    return cost + prod(nest.sizes[:-1] if nest.word in WORDS else nest.sizes) * _PER_ENTRY
 
 
 def _has_loop(row: int) -> bool:

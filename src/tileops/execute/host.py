@@ -162,7 +162,7 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _
 
 def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
     flags = x.flags
-    is_read = flags.carray or not flags.c_contiguous
+    is_read = flags.carray or not flags.c_contiguous or x.nbytes < LEAST
     words = x if is_read and not x.dtype.names else _bytes(x)
     for rows, repeats in steps:
         words = words.reshape(rows, -1).repeat(repeats, 0)
@@ -172,7 +172,8 @@ def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
 def _bytes(x: Any) -> Any:
     """Give an array's bytes, padding included, as what `ndarray.repeat` reads.
 
-    It would copy what is read-only or misaligned, and records field by field.
+    It would copy what is read-only or misaligned (small arrays in less time than this takes), and
+    records field by field.
     """
     words = np.ascontiguousarray(x.view(f"V{x.itemsize}"))
     return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1, words), writable=True)
