@@ -265,6 +265,16 @@ def test_repetitions_follow_each_other_where_temporaries_stay_in_a_cores_cache(
     assert (rows_repeated(nest, is_new=True), rows_repeated(nest, is_new=False)) == (new, used)
 
 
+@pytest.mark.parametrize(
+    "row, repeats, is_repeated", [(5, 500, True), (5, 520, False), (16, 520, True)]
+)
+def test_short_rows_that_are_repeated_often_are_put_together(row, repeats, is_repeated):
+    nest = host_words(nest_between((200, row), (1, repeats), 1), 16)
+    assert bool(rows_repeated(nest, is_new=True)) == is_repeated
+    few = host_words(nest_between((100, row), (1, repeats), 1), 16)
+    assert rows_repeated(few, is_new=True) == ((100, repeats),)
+
+
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():
     plan = cached_plan(TILE, (100, 3), (1, 4), 8)
     nest = make_nest(plan, (24, 8), (8, 800), 8)

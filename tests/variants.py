@@ -50,6 +50,8 @@ _TINY = {
         "_CHAINED": 32,
         "_LARGEST": 64,
         "_PLAN": 1000,
+        "_MANY_REPEATS": 4,
+        "_IN_BLOCKS": {True: 6, False: 9},
         "_SOURCE": 8,
     },
     "tileops.execute.assigning": {

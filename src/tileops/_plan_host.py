@@ -62,7 +62,7 @@ _CHUNK = 8 * 1024 * 1024
 _CASTS = 80 * 1024
 """The buffers in which NumPy casts narrow integers to wide ones."""
 _PASSED = 256 * 1024
-"""Results at least this large: short repeats are written in passes, and one row in blocks."""
+"""Results at least this large: short repeats are written in passes, and one byte in blocks."""
 _STAGED = 512 * 1024
 """Results at least this large: words are computed in a temporary."""
 _CHAINED = 768 * 1024
@@ -111,6 +111,10 @@ _FEW_WORDS = 3
 """Rows of up to this many words are faster in passes, one for each, than as one element."""
 _FEWEST = 3
 """Up to this many repeats of a word are faster in passes than in a loop, too."""
+_MANY_REPEATS = 512
+"""Short rows that are repeated so often are faster in blocks, as one row is, if they are many."""
+_IN_BLOCKS = {True: 24 * 1024, False: 64 * 1024}
+"""The fewest repeats, in all, of one row (True) or of several, that are faster in blocks."""
 _PASSES = 16
 """The most passes over a block."""
 _ROWS = 1024
@@ -319,10 +323,11 @@ def _is_repeated(nest: Nest, rows: int, repeats: int) -> bool:
         if nest.source[-1] != 0:
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
-    if rows == 1:
-        if row >= _DIRECT or (row > 1 and _has_loop(row)):
-            return threads_for(nest) == 1
-        return nest.nbytes <= (_STAGED if row >= _LINE // 2 else _PASSED)  # more goes in blocks
+    if rows == 1 and (row >= _DIRECT or _has_loop(row)):
+        return threads_for(nest) == 1 if row > 1 else nest.nbytes <= _PASSED
+    is_often = repeats >= _MANY_REPEATS and row < _LINE // 2 and not _has_loop(row)
+    if rows == 1 or is_often:
+        return rows * repeats < _IN_BLOCKS[rows == 1]
     if row > nest.word:
         is_short = nest.word <= 4  # noqa: PLR2004
     elif repeats <= _FEWEST:
