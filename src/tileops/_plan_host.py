@@ -96,7 +96,7 @@ _PER_FAR_BYTE = 0.2
 _PER_LARGE_BYTE = 3
 """Each byte of a temporary that is larger than `_CHAINED`."""
 _PLAN = 300_000
-"""A plan."""
+"""Each plan: its steps in Python."""
 _PER_PLAN_BYTE = 0.3
 """Each byte that it writes."""
 _PER_ENTRY = 60
