@@ -178,38 +178,43 @@ def test_constants_of_every_form(backend):
     "opset, graph, text",
     [
         (
-            *(13, "(float[2] x, int64[1] r) => (double[n] y) { y = Tile (x, r) }"),
+            13,
+            "(float[2] x, int64[1] r) => (double[n] y) { y = Tile (x, r) }",
             r"^'y' is declared as tensor.double., and is tensor.float., as node 'y' .Tile. makes",
         ),
         (
-            *(
-                13,
-                "(float[2] x) => (int64[1] y) <double[2] z> { z = Identity (x) y = Shape (z) }",
-            ),
+            13,
+            "(float[2] x) => (int64[1] y) <double[2] z> { z = Identity (x) y = Shape (z) }",
             r"^'z' is declared as tensor.double., and is tensor.float., as node 'z' .Identity.",
         ),
         (
-            *(13, "(float[2] x) => (int32[1] y) { y = Shape (x) }"),
+            13,
+            "(float[2] x) => (int32[1] y) { y = Shape (x) }",
             r"^'y' is declared as tensor.int32., and is tensor.int64., as node 'y' .Shape. makes",
         ),
         (
-            *(13, "(float[2] x) => (seq(float[2]) y) { y = Identity (x) }"),
+            13,
+            "(float[2] x) => (seq(float[2]) y) { y = Identity (x) }",
             r"^'y' is declared as sequence_type, and is tensor.float., as node 'y' .Identity.",
         ),
         (
-            *(8, "(bfloat16[2] x, int64[1] r) => (bfloat16[n] y) { y = Tile (x, r) }"),
+            8,
+            "(bfloat16[2] x, int64[1] r) => (bfloat16[n] y) { y = Tile (x, r) }",
             r"^node 'y' .Tile.: its input 'x' is tensor.bfloat16.; Tile of opset 8 has tensor.bool",
         ),
         (
-            *(13, "(float[2] x, int32[1] r) => (float[n] y) { y = Tile (x, r) }"),
+            13,
+            "(float[2] x, int32[1] r) => (float[n] y) { y = Tile (x, r) }",
             r"^node 'y' .Tile.: its input 'r' is tensor.int32.; Tile of opset 13 has tensor.int64",
         ),
         (
-            *(12, "(bfloat16[2] x) => (bfloat16[2] y) { y = Identity (x) }"),
+            12,
+            "(bfloat16[2] x) => (bfloat16[2] y) { y = Identity (x) }",
             r"^node 'y' .Identity.: its input 'x' is tensor.bfloat16.; Identity of opset 12 has",
         ),
         (
-            *(13, "(float[2] x, double[2] z) => (float[n] y) { y = Concat <axis = 0> (x, z) }"),
+            13,
+            "(float[2] x, double[2] z) => (float[n] y) { y = Concat <axis = 0> (x, z) }",
             r"^node 'y' .Concat.: the inputs are tensor.float., tensor.double.; they must be of",
         ),
     ],

@@ -247,7 +247,7 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
         ((2048, 16), (3, 2), 8, ((2048, 2), (1, 3)), ((2048, 2), (1, 3))),
         # From the inside out the temporary would have 1 MiB
         ((256, 16), (2, 32), 8, ((1, 2), (512, 32)), ()),
-        # So would it have in any order
+        # So it would have in any order
         ((4096, 16), (3, 2), 8, (), ()),
         # A plan of one copy would enter its innermost loop for each row of six bytes
         ((6280, 2, 1), (1, 30, 3), 1, ((12_560, 3), (6280, 30)), ((12_560, 3), (6280, 30))),
@@ -258,7 +258,7 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
         ((498, 3), (2, 2720), 1, (), ()),
     ],
 )
-def test_repetitions_follow_each_other_where_temporaries_stay_in_a_cores_cache(
+def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
     shape, repeats, itemsize, new, used
 ):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
