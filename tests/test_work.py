@@ -11,7 +11,7 @@ from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
 from memory import peak_of
-from tileops._moves import COPY, broadcast_nest, looped, make_nest
+from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host, rows_repeated
@@ -86,13 +86,6 @@ def work_of(nest, move):
             self.assign(doubled, doubled)
             for i in range(n):
                 self.assign(target[..., i], source[..., i])
-
-        def again(self, target, source):
-            shapes = source.shape, target.shape
-            steps = (contiguous(shape, nest.word) for shape in shapes)
-            inner = host_words(broadcast_nest(*shapes, *steps, nest.word), 16)
-            stages["again", target.shape] = work_of(inner, plan_host(inner)).temporary
-            self.assign(target, source)
 
     ghosts = [np.broadcast_to(array, nest.sizes) for array in (result, other)]
     Counting(ghosts[0]).carry_out(move, *ghosts)
@@ -310,6 +303,7 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
 )
 def test_so_do_words_that_are_computed(dtype, rows, repeats, step, monkeypatch):
     monkeypatch.setattr(host, "_COPIED", 0)
+    monkeypatch.setattr(host, "_READ_ONCE", 2**63)
     x = np.ones((rows[0], rows[1] * step, rows[2]), dtype)[:, ::step]
     assert_takes_a_quarter(x, repeats, more=2**16)  # NumPy 2.0 has larger buffers than later ones
 
@@ -324,6 +318,33 @@ def test_little_memory_is_taken_beyond_the_result(kind, size, repeats):
         x = x.copy()
         x.flags.writeable = kind == "contiguous"
     assert_takes_a_quarter(x, repeats, more=4 * 2**20)
+
+
+@pytest.mark.parametrize(
+    "make, repeats, is_copied",
+    [
+        (lambda rng: rng.integers(0, 256, (1500, 3000), np.uint8).T, (2, 2), True),
+        (lambda rng: rng.integers(0, 256, (1500, 3000), np.uint8).T, (1, 3), False),
+        (lambda rng: rng.integers(0, 256, (2, 8 * 2**20, 1), np.uint8)[:, ::2], (2, 2, 1), True),
+        (lambda rng: rng.integers(0, 256, (1500, 3001), np.uint8)[:, 1:], (2, 2), False),
+        (lambda _: np.broadcast_to(np.uint8(7), (2, 3 * 2**20)), (2, 2), False),
+    ],
+    ids=["transposed", "few repeats", "apart", "rows", "one element"],
+)
+def test_what_lies_apart_is_copied_first_if_it_is_repeated_often(
+    make, repeats, is_copied, rng, monkeypatch
+):
+    copied, contiguous = [], host._contiguous
+
+    def spy(x, most_threads):
+        copied.append(x.shape)
+        return contiguous(x, most_threads)
+
+    monkeypatch.setattr(host, "_contiguous", spy)
+    x = make(rng)
+    result = tileops.tile(x, repeats)
+    assert result.tobytes() == np.tile(x, repeats).tobytes()
+    assert copied == [x.shape] * is_copied
 
 
 @pytest.mark.parametrize(

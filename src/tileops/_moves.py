@@ -2,7 +2,7 @@
 
 No arrays, no libraries. A `Nest` describes the copy. `_plan_device` cuts it into blocks;
 `_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, whose temporary
-may be a `Repetition` or planned `Again`, and `tileops.execute.moving` carries that out.
+may be a `Repetition`, and `tileops.execute.moving` carries that out.
 """
 
 from collections.abc import Iterator
@@ -89,19 +89,14 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """The temporary, a contiguous source now, is repeated by a plan of its own."""
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
     """A temporary of these sizes is filled, and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]
     fill: "Move | Repetition"
-    spread: "Copy | Columns | Again" = COPY
-    """How it is copied: as whole blocks; in columns, where each of its axes has the target's size
-    or 1, so that it broadcasts; or again planned."""
+    spread: "Copy | Columns" = COPY
+    """How it is copied: as whole blocks, or in columns, where each of its axes has the target's
+    size or 1, so that it broadcasts."""
 
 
 Move = Copy | Columns | Pairs | Loop | Stage
@@ -115,18 +110,6 @@ def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], item
         axes += [(r, 0, n * t), (n, s, t)]
     axes.sort(key=lambda axis: -abs(axis[2]))
     return join_loops([*axes, (itemsize, 1, 1)])
-
-
-def broadcast_nest(
-    shape: tuple[int, ...],
-    sizes: tuple[int, ...],
-    source: tuple[int, ...],
-    target: tuple[int, ...],
-    word: int,
-) -> Nest:
-    """Describe, byte by byte, a copy between arrays of words, repeated where `shape` has a 1."""
-    strides = (stride if n > 1 else 0 for n, stride in zip(shape, source, strict=True))
-    return join_loops([*zip(sizes, strides, target, strict=True), (word, 1, 1)])
 
 
 def join_loops(axes: list[tuple[int, int, int]]) -> Nest:

@@ -13,7 +13,6 @@ from math import ceil, gcd, inf, prod
 from tileops._moves import (
     COPY,
     WORDS,
-    Again,
     Columns,
     Move,
     Nest,
@@ -75,8 +74,6 @@ _SHORTEST = 8
 # Parts of a result
 _SHARE = 6
 """A temporary takes a sixth of its target at most, and a fifth with those nested in it."""
-_GATHERED = 12
-"""One of words that are read once, a twelfth; a quarter with the one for their repeats."""
 
 # Words, rows and repeats
 _WORDS_IN_LOOP = 13
@@ -168,10 +165,6 @@ def _widened(nest: Nest) -> Nest:
 @lru_cache(maxsize=4096)
 def plan_host(nest: Nest) -> Move:
     """Plan a copy for a CPU with caches."""
-    if _is_gathered(nest):  # read once, and planned again as what is contiguous
-        once = _without_repeats(nest, nest.sizes)
-        block = box(once, nest.word, min(_BLOCK, nest.nbytes // _GATHERED))
-        return looped(nest, block, Stage(block, COPY, Again()))
     run = _run(nest)
     axes = _columns(nest)
     # Words are computed in a temporary, and written in passes.
@@ -209,15 +202,6 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
         block = (*outer, max(2, rows // 2 * 2), n)
         return looped(nest, block, Pairs(prod(block) // n))
     return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
-
-
-def _is_gathered(nest: Nest) -> bool:
-    """Whether narrow words lie apart that are repeated, so that they are better read but once."""
-    strides = [stride for n, stride in zip(nest.sizes, nest.source, strict=True) if n > 1]
-    apart = [stride for stride in strides if stride != 0]
-    if nest.word not in WORDS[2:] or nest.copies > 1 or not 0 < len(apart) < len(strides):
-        return False
-    return apart[-1] != nest.word and not _columns(nest)
 
 
 def rows_repeated(nest: Nest, is_new: bool) -> tuple[tuple[int, int], ...]:

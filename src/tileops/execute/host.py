@@ -45,6 +45,8 @@ _ALIGNMENT = 16
 
 _COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
+_READ_ONCE = 4
+"""So is a larger one whose elements lie apart, if there are at least this many repeats."""
 _ALIGNED = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
 
@@ -112,8 +114,8 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         # Field by field, padding would stay what the memory held before.
         x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
     if has_bytes and plan.nbytes >= SMALL:
-        if plan.repeated and x.nbytes <= _COPIED and not x.flags.c_contiguous:
-            x = x.copy()
+        if plan.repeated and not x.flags.c_contiguous and _is_copied(x, plan):
+            x = _contiguous(x, most_threads)
         if x.flags.c_contiguous and out.flags.c_contiguous:
             if plan.nbytes >= _UNCACHED and assigning.places_matter():
                 joined = joined_repeats(plan.row, x.nbytes)
@@ -127,6 +129,21 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
             repeat(plan, memory_of(x), memory_of(out), most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
+
+
+def _is_copied(x: Any, plan: Plan) -> bool:
+    """Whether an array that is not contiguous is, before it is repeated."""
+    if x.nbytes <= _COPIED:
+        return True
+    steps = [step for n, step in zip(x.shape, x.strides, strict=True) if n > 1 and step != 0]
+    is_apart = steps[-1:] not in ([], [x.itemsize])
+    return is_apart and bool(plan.nbytes >= _READ_ONCE * x.nbytes)
+
+
+def _contiguous(x: Any, most_threads: int | None) -> Any:
+    copy = np.empty(x.shape, x.dtype)
+    write(x, cached_plan(TILE, x.shape, (1,) * x.ndim, x.itemsize), copy, most_threads)
+    return copy
 
 
 def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:

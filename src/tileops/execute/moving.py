@@ -9,7 +9,6 @@ import numpy as np
 
 from tileops._moves import (
     COPY,
-    Again,
     Columns,
     Copy,
     Loop,
@@ -18,10 +17,8 @@ from tileops._moves import (
     Pairs,
     Repetition,
     Stage,
-    broadcast_nest,
 )
-from tileops._plan_host import host_words, plan_host
-from tileops.execute._memory import Memory, alignment_of, as_array, memory_of, word_dtype
+from tileops.execute._memory import Memory, as_array, word_dtype
 from tileops.execute.assigning import PAGE, Assign, apart_from, assign
 
 
@@ -87,13 +84,10 @@ class Mover:
         else:
             block = self.empty(stage.sizes)[part]
             self.carry_out(stage.fill, block, source[part])
-        match stage.spread:
-            case Columns():
-                self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
-            case Again():
-                self.again(target, block)
-            case Copy():
-                self._spread(target, block)
+        if isinstance(stage.spread, Columns):
+            self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
+        else:
+            self._spread(target, block)
 
     def _spread(self, target: Any, block: Any) -> None:
         """Copy a block to each of its repeats: whole rounds of an axis, then what is left of it."""
@@ -136,13 +130,6 @@ class Mover:
             np.copyto(wide[..., half], words.view(dtype))
         if rows % 2:
             np.copyto(target[..., -1, :], source[..., -1, :])
-
-    def again(self, target: Any, source: Any) -> None:
-        """Repeat a source that is contiguous now, by a plan of its own."""
-        of, to = memory_of(source), memory_of(target)
-        nest = broadcast_nest(of.shape, to.shape, of.strides, to.strides, to.itemsize)
-        nest = host_words(nest, alignment_of(of.address, to.address))
-        carry_out(plan_host(nest), *as_words(nest, of, to), assign)
 
     def repetition(self, words: Any) -> Any:
         """Give words, all the same along the last axis, in new memory."""
