@@ -51,7 +51,7 @@ _TINY = {
         "_LARGEST": 64,
         "_PLAN": 1000,
         "_MANY_REPEATS": 4,
-        "_IN_BLOCKS": {True: 6, False: 9},
+        "_IN_BLOCKS": 6,
         "_SOURCE": 8,
     },
     "tileops.execute.assigning": {

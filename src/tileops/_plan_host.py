@@ -61,25 +61,21 @@ _CHUNK = 8 * 1024 * 1024
 _CASTS = 80 * 1024
 """The buffers in which NumPy casts narrow integers to wide ones."""
 _PASSED = 256 * 1024
-"""Results at least this large: short repeats are written in passes, and one byte in blocks."""
+"""Results at least this large: short repeats are written in passes."""
 _STAGED = 512 * 1024
 """Results at least this large: words are computed in a temporary."""
 _CHAINED = 768 * 1024
 """A temporary up to this large stays in a core's cache until it is repeated."""
 _LARGEST = 3 * 1024 * 1024
 """No temporary of repetitions is larger: two of them are there at a time."""
-_SHORTEST = 8
-"""Repeats of a word that take up to this much together are faster in passes than in a loop."""
 
 # Parts of a result
 _SHARE = 6
 """A temporary takes a sixth of its target at most, and a fifth with those nested in it."""
 
 # Words, rows and repeats
-_WORDS_IN_LOOP = 13
-"""Rows of at least this many words are worth an inner loop each."""
-_ELEMENTS_IN_LOOP = 4
-"""The same for elements of other widths."""
+_IN_LOOP = 13
+"""Rows of at least this many words or elements are worth an inner loop each."""
 
 # What a new result costs beside the bytes that are written, in such bytes (0.05 ns each)
 _PER_ROW = 50
@@ -107,16 +103,16 @@ _ORDERS = 24
 _FEW_WORDS = 3
 """Rows of up to this many words are faster in passes, one for each, than as one element."""
 _FEWEST = 3
-"""Up to this many repeats of a word are faster in passes than in a loop, too."""
+"""Up to this many repeats of a word of up to 8 bytes are faster in passes than in a loop, too."""
 _MANY_REPEATS = 512
-"""Short rows that are repeated so often are faster in blocks, as one row is, if they are many."""
-_IN_BLOCKS = {True: 24 * 1024, False: 64 * 1024}
-"""The fewest repeats, in all, of one row (True) or of several, that are faster in blocks."""
+"""Short rows that are repeated so often are faster in blocks."""
+_IN_BLOCKS = 24 * 1024
+"""They are if all repeats together are at least so many."""
 _PASSES = 16
 """The most passes over a block."""
 _ROWS = 1024
 """The fewest rows for which passes pay."""
-_STRETCH = 64
+_STRETCH = 16
 """How many of these must follow one another in a single axis."""
 _PAIRED = 16384
 """The fewest bytes, one after the other, whose repeats are worth writing in pairs."""
@@ -168,11 +164,10 @@ def plan_host(nest: Nest) -> Move:
     run = _run(nest)
     axes = _columns(nest)
     # Words are computed in a temporary, and written in passes.
-    if axes and nest.copies > 1 and nest.source[-1] == 0 and nest.nbytes >= _STAGED:
+    if axes and nest.copies > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         most = min(_COMPUTED_BLOCK, nest.sizes[-1] * (nest.nbytes // 4 - _CASTS))
         block = box(nest.sizes, nest.word, most)
-        if not _is_written_again(nest, block):
-            return looped(nest, block, Stage(_without_repeats(nest, block), COPY, Columns(axes)))
+        return looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
     if nest.copies == 1 and run >= _DIRECT:
         block = box(nest.sizes, nest.word, _CHUNK)
@@ -307,17 +302,13 @@ def _is_repeated(nest: Nest, rows: int, repeats: int) -> bool:
         if nest.source[-1] != 0:
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
-    if rows == 1 and (row >= _DIRECT or _has_loop(row)):
-        return threads_for(nest) == 1 if row > 1 else nest.nbytes <= _PASSED
-    is_often = repeats >= _MANY_REPEATS and row < _LINE // 2 and not _has_loop(row)
-    if rows == 1 or is_often:
-        return rows * repeats < _IN_BLOCKS[rows == 1]
-    if row > nest.word:
-        is_short = nest.word <= 4  # noqa: PLR2004
-    elif repeats <= _FEWEST:
-        is_short = row <= NUMBERS[-1]
-    else:
-        is_short = row * repeats <= _SHORTEST
+    is_fast = row >= (_DIRECT if rows == 1 else _LINE // 2) or _has_loop(row)
+    if not is_fast and repeats >= _MANY_REPEATS:
+        return rows * repeats < _IN_BLOCKS
+    if is_fast and rows == 1:
+        return threads_for(nest) == 1
+    is_few, widest = (True, NUMBERS[-2]) if row > nest.word else (repeats <= _FEWEST, NUMBERS[-1])
+    is_short = is_few and nest.word <= widest
     return not (is_short and nest.nbytes >= _PASSED and _columns(nest))
 
 
@@ -347,9 +338,9 @@ def _has_all(nest: Nest, block: tuple[int, ...]) -> bool:
     )
 
 
-def _without_repeats(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
-    """Give the sizes of what a block repeats."""
-    return tuple(1 if stride == 0 else n for n, stride in zip(block, nest.source, strict=True))
+def _is_last_repeated(nest: Nest) -> bool:
+    """Whether the last axis is repeated, and no other."""
+    return nest.source[-1] == 0 and 0 not in nest.source[:-1]
 
 
 def _is_written_again(nest: Nest, block: tuple[int, ...]) -> bool:
@@ -383,9 +374,8 @@ def _run(nest: Nest) -> int:
 def _columns(nest: Nest) -> int:
     """Count the innermost axes whose indices are better looped over outside of the rows."""
     axes, passes = 0, 1
-    loop = _WORDS_IN_LOOP if nest.word in WORDS else _ELEMENTS_IN_LOOP
     for n in reversed(nest.sizes[1:]):
-        if n >= loop or passes * n > _PASSES or n * nest.word > _LINE:
+        if n >= _IN_LOOP or passes * n > _PASSES or n * nest.word > _LINE:
             break
         axes, passes = axes + 1, passes * n
     rows = nest.sizes[: len(nest.sizes) - axes]
