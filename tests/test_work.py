@@ -224,8 +224,8 @@ def test_one_row_is_repeated_by_the_library_where_that_has_a_loop_for_it(row, mo
     [
         # Words: the fewest repeats first, so that temporaries are small
         ((13, 53, 4), (2, 4, 16), 8, ((1, 2), (2 * 13, 4), (2 * 4 * 13 * 53, 16))),
-        # Rows of 1 KiB: the outer ones first, whose result is repeated from the innermost cache
-        ((17, 128), (16, 16), 8, ((1, 16), (16 * 17, 16))),
+        # Rows of 512 bytes: the outer ones first, whose result is repeated from the innermost cache
+        ((17, 64), (16, 16), 8, ((1, 16), (16 * 17, 16))),
         # Short rows are made long first
         ((1000, 3, 1), (2, 3, 4), 1, ((3000, 4), (1000, 3), (1, 2))),
     ],
@@ -238,7 +238,7 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
 @pytest.mark.parametrize(
     "shape, repeats, itemsize, new, used",
     [
-        ((2048, 16), (3, 2), 8, ((2048, 2), (1, 3)), ((2048, 2), (1, 3))),
+        ((2048, 8), (3, 2), 8, ((2048, 2), (1, 3)), ((2048, 2), (1, 3))),
         # From the inside out the temporary would have 1 MiB
         ((256, 16), (2, 32), 8, ((1, 2), (512, 32)), ()),
         # So it would have in any order

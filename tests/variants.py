@@ -43,7 +43,6 @@ _TINY = {
         "ALIKE": 8,
         "_COMPUTED_BLOCK": 96,
         "_STAGED": 1,
-        "_CASTS": 0,
         "_CHUNK": 96,
         "_SHARED": 64,
         "_PAIRED": 2,

@@ -58,8 +58,6 @@ _JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
 """The bytes of the rows that are."""
 _CHUNK = 8 * 1024 * 1024
 """A block of the source this large stays, while it is repeated, in the cache that cores share."""
-_CASTS = 80 * 1024
-"""The buffers in which NumPy casts narrow integers to wide ones."""
 _PASSED = 256 * 1024
 """Results at least this large: short repeats are written in passes."""
 _STAGED = 512 * 1024
@@ -80,7 +78,7 @@ _IN_LOOP = 13
 # What a new result costs beside the bytes that are written, in such bytes (0.05 ns each)
 _PER_ROW = 50
 """Each repeat of a row, or all repeats of one for which NumPy has a loop of its own."""
-_PER_BROADCAST_ROW = 80
+_PER_BROADCAST_ROW = 100
 """Each repeat of a row that is written by broadcasting."""
 _SOURCE = 16 * 1024
 """A row up to this large stays in a core's innermost cache while it is repeated."""
@@ -90,8 +88,6 @@ _PER_LARGE_BYTE = 3
 """Each byte of a temporary that is larger than `_CHAINED`."""
 _PLAN = 300_000
 """Each plan: its steps in Python."""
-_PER_PLAN_BYTE = 0.3
-"""Each byte that it writes."""
 _PER_ENTRY = 60
 """Each entry into the innermost loop of a plan that is one copy; of words that are none of a
 number's, each word."""
@@ -165,8 +161,7 @@ def plan_host(nest: Nest) -> Move:
     axes = _columns(nest)
     # Words are computed in a temporary, and written in passes.
     if axes and nest.copies > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
-        most = min(_COMPUTED_BLOCK, nest.sizes[-1] * (nest.nbytes // 4 - _CASTS))
-        block = box(nest.sizes, nest.word, most)
+        block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
         return looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
     if nest.copies == 1 and run >= _DIRECT:
@@ -284,10 +279,9 @@ def _chain_cost(nest: Nest, chain: tuple[tuple[int, int], ...], is_new: bool) ->
 
 def _plan_cost(nest: Nest) -> float:
     """Give what a plan costs: by its loops if it is one copy, else about as much for each byte."""
-    cost = _PLAN + nest.nbytes * _PER_PLAN_BYTE
     if plan_host(nest) is not COPY:
-        return cost + nest.nbytes * _PER_STEPPED_BYTE
-    return cost + prod(nest.sizes[:-1] if nest.word in WORDS else nest.sizes) * _PER_ENTRY
+        return _PLAN + nest.nbytes * _PER_STEPPED_BYTE
+    return _PLAN + prod(nest.sizes[:-1] if nest.word in WORDS else nest.sizes) * _PER_ENTRY
 
 
 def _has_loop(row: int) -> bool:
