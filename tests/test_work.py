@@ -14,7 +14,8 @@ from memory import peak_of
 from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
-from tileops._plan_host import host_words, plan_host, rows_repeated
+from tileops._plan_host import host_words, plan_host
+from tileops._plan_rows import rows_repeated
 from tileops._rules import TILE
 from tileops.execute import assigning, host, moving
 

@@ -7,8 +7,7 @@ an Intel Xeon needs is in docs/design.md; the thresholds lie where both lose lit
 """
 
 from functools import lru_cache
-from itertools import islice, permutations
-from math import ceil, gcd, inf, prod
+from math import ceil, gcd, prod
 
 from tileops._moves import (
     COPY,
@@ -37,7 +36,7 @@ a copy's time: it has none to copy them."""
 # Bytes
 _LINE = 32
 """Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
-_DIRECT = 64
+DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
 _WIDE = 256
 """Shorter runs are put together until they are this long."""
@@ -58,52 +57,16 @@ _JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
 """The bytes of the rows that are."""
 _CHUNK = 8 * 1024 * 1024
 """A block of the source this large stays, while it is repeated, in the cache that cores share."""
-_PASSED = 256 * 1024
-"""Results at least this large: short repeats are written in passes."""
 _STAGED = 512 * 1024
 """Results at least this large: words are computed in a temporary."""
-_CHAINED = 768 * 1024
-"""A temporary up to this large stays in a core's cache until it is repeated."""
-_LARGEST = 3 * 1024 * 1024
-"""No temporary of repetitions is larger: two of them are there at a time."""
-
-# Parts of a result
 _SHARE = 6
 """A temporary takes a sixth of its target at most, and a fifth with those nested in it."""
 
 # Words, rows and repeats
 _IN_LOOP = 13
 """Rows of at least this many words or elements are worth an inner loop each."""
-
-# What a new result costs beside the bytes that are written, in such bytes (0.05 ns each)
-_PER_ROW = 50
-"""Each repeat of a row, or all repeats of one for which NumPy has a loop of its own."""
-_PER_BROADCAST_ROW = 100
-"""Each repeat of a row that is written by broadcasting."""
-_SOURCE = 16 * 1024
-"""A row up to this large stays in a core's innermost cache while it is repeated."""
-_PER_FAR_BYTE = 0.2
-"""Each byte that is written from a larger row."""
-_PER_LARGE_BYTE = 3
-"""Each byte of a temporary that is larger than `_CHAINED`."""
-_PLAN = 300_000
-"""Each plan: its steps in Python."""
-_PER_ENTRY = 60
-"""Each entry into the innermost loop of a plan that is one copy; of words that are none of a
-number's, each word."""
-_PER_STEPPED_BYTE = 5
-"""Each byte of a plan of several steps."""
-_ORDERS = 24
-"""The most orders that are compared: all of four repetitions."""
-
 _FEW_WORDS = 3
 """Rows of up to this many words are faster in passes, one for each, than as one element."""
-_FEWEST = 3
-"""Up to this many repeats of a word of up to 8 bytes are faster in passes than in a loop, too."""
-_MANY_REPEATS = 512
-"""Short rows that are repeated so often are faster in blocks."""
-_IN_BLOCKS = 24 * 1024
-"""They are if all repeats together are at least so many."""
 _PASSES = 16
 """The most passes over a block."""
 _ROWS = 1024
@@ -112,11 +75,9 @@ _STRETCH = 16
 """How many of these must follow one another in a single axis."""
 _PAIRED = 16384
 """The fewest bytes, one after the other, whose repeats are worth writing in pairs."""
-_COMPUTED_FROM = 2048
-"""The fewest words whose repeats are faster to compute than to write by a library's own."""
-_FEW = 4096
+_MANY_RUNS = 4096
 """Fewer runs than this take less time than steps that would make them wider."""
-_OFTEN = 8
+_REPEATS_IN_PART = 8
 """The fewest repeats in each part for which it may put its short rows together anew."""
 
 # Threads
@@ -136,7 +97,7 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     if run in WORDS:
         return _widened(nest.in_words(run))
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
-    in_passes = words.sizes[-1] <= _FEW_WORDS and _columns(words)
+    in_passes = words.sizes[-1] <= _FEW_WORDS and columns(words)
     return words if run > _ELEMENT or in_passes else nest.in_words(run)
 
 
@@ -158,16 +119,16 @@ def _widened(nest: Nest) -> Nest:
 def plan_host(nest: Nest) -> Move:
     """Plan a copy for a CPU with caches."""
     run = _run(nest)
-    axes = _columns(nest)
+    axes = columns(nest)
     # Words are computed in a temporary, and written in passes.
     if axes and nest.copies > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
         return looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
-    if nest.copies == 1 and run >= _DIRECT:
+    if nest.copies == 1 and run >= DIRECT:
         block = box(nest.sizes, nest.word, _CHUNK)
         return looped(nest, block, COPY) if _is_written_again(nest, block) else COPY
-    if nest.nbytes // run < _FEW:  # too few to be put together
+    if nest.nbytes // run < _MANY_RUNS:  # too few to be put together
         return Columns(axes) if axes else COPY
     return _plan_short(nest, run, axes)
 
@@ -194,28 +155,6 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
 
 
-def rows_repeated(nest: Nest, is_new: bool) -> tuple[tuple[int, int], ...]:
-    """Give rows and repeats, in the fastest order, if repeating rows is the fastest way; else ().
-
-    It is for copies between contiguous memory. A library's own repetition writes a row as often as
-    it is repeated, and then the next; of several, all but the last make temporaries. Where the
-    result is not new, the last is that of the outermost axis: it is written by broadcasting.
-    """
-    steps, rows = [], 1
-    for n, stride in zip(nest.sizes, nest.source, strict=True):
-        if stride == 0:
-            steps.append((rows, n))
-        else:
-            rows *= n
-    if nest.copies > 1:
-        repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
-        steps.append((rows, repeats * nest.copies))
-    inner_first = tuple(reversed(steps))
-    if len(steps) > 1:
-        return _cheapest_chain(nest, inner_first, is_new)
-    return inner_first if steps and _is_repeated(nest, *steps[0]) else ()
-
-
 def joined_repeats(row: int, source: int) -> int:
     """Give how many repeats of a row are copied as one run, if it is all of the source; else 0.
 
@@ -225,85 +164,6 @@ def joined_repeats(row: int, source: int) -> int:
         return 0
     alike = ALIKE // gcd(ALIKE, row)
     return _JOINED_RUN // row // alike * alike
-
-
-def _cheapest_chain(
-    nest: Nest, steps: tuple[tuple[int, int], ...], is_new: bool
-) -> tuple[tuple[int, int], ...]:
-    """Put repetitions into the order that costs least; () if a plan costs less.
-
-    Inner ones first make rows long before they are repeated; those with few repeats first keep
-    temporaries small.
-    """
-    if threads_for(nest) > 1:
-        return ()
-    orders = islice(permutations(range(len(steps))), _ORDERS if is_new else 1)
-    chains = (_ordered(steps, order) for order in orders)
-    cost, chain = min((_chain_cost(nest, chain, is_new), chain) for chain in chains)
-    return chain if cost <= _plan_cost(nest) else ()
-
-
-def _ordered(
-    steps: tuple[tuple[int, int], ...], order: tuple[int, ...]
-) -> tuple[tuple[int, int], ...]:
-    """Reorder repetitions: there are more rows where outer axes were repeated before."""
-    chain = []
-    for done, i in enumerate(order):
-        rows, repeats = steps[i]
-        outer = prod(steps[j][1] for j in order[:done] if j > i)
-        chain.append((rows * outer, repeats))
-    return tuple(chain)
-
-
-def _chain_cost(nest: Nest, chain: tuple[tuple[int, int], ...], is_new: bool) -> float:
-    """Give what repetitions cost one after the other: infinity if a temporary is very large.
-
-    The last of them is carried out by broadcasting if the result is not new.
-    """
-    cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
-    for i, (rows, repeats) in enumerate(chain):
-        if i and nbytes > _LARGEST:
-            return inf
-        row = nbytes // rows
-        if i == len(chain) - 1 and not is_new:
-            cost += nbytes + rows * repeats * _PER_BROADCAST_ROW
-        else:
-            cost += nbytes + rows * (1 if _has_loop(row) else repeats) * _PER_ROW
-        if i and nbytes > _CHAINED:
-            cost += nbytes * _PER_LARGE_BYTE
-        nbytes *= repeats
-        if row > _SOURCE:
-            cost += nbytes * _PER_FAR_BYTE
-    return cost
-
-
-def _plan_cost(nest: Nest) -> float:
-    """Give what a plan costs: by its loops if it is one copy, else about as much for each byte."""
-    if plan_host(nest) is not COPY:
-        return _PLAN + nest.nbytes * _PER_STEPPED_BYTE
-    return _PLAN + prod(nest.sizes[:-1] if nest.word in WORDS else nest.sizes) * _PER_ENTRY
-
-
-def _has_loop(row: int) -> bool:
-    """Whether NumPy repeats rows of so many bytes by a loop of their own."""
-    return row in (*WORDS, LOOPED)
-
-
-def _is_repeated(nest: Nest, rows: int, repeats: int) -> bool:
-    """Whether rows are; where they are many and short, wider words and passes are faster."""
-    row = nest.nbytes // (rows * repeats)
-    if nest.copies > 1:
-        if nest.source[-1] != 0:
-            return rows < _COMPUTED_FROM
-        return nest.nbytes < _PASSED or row * repeats >= _LINE // 2
-    is_fast = row >= (_DIRECT if rows == 1 else _LINE // 2) or _has_loop(row)
-    if not is_fast and repeats >= _MANY_REPEATS:
-        return rows * repeats < _IN_BLOCKS
-    if is_fast and rows == 1:
-        return threads_for(nest) == 1
-    is_few, widest = (True, NUMBERS[-2]) if row > nest.word else (repeats <= _FEWEST, NUMBERS[-1])
-    is_short = is_few and nest.word <= widest
-    return not (is_short and nest.nbytes >= _PASSED and _columns(nest))
 
 
 def _inside(nest: Nest) -> tuple[int, ...]:
@@ -365,7 +225,7 @@ def _run(nest: Nest) -> int:
     return nest.word
 
 
-def _columns(nest: Nest) -> int:
+def columns(nest: Nest) -> int:
     """Count the innermost axes whose indices are better looped over outside of the rows."""
     axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):
@@ -390,9 +250,9 @@ def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     anew.
     """
     block, more = list(nest.sizes), threads * _PARTS
-    is_cheap = _run(nest) >= _DIRECT
+    is_cheap = _run(nest) >= DIRECT
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
-        if more > 1 and (is_cheap or source != 0 or n >= _OFTEN * more):
+        if more > 1 and (is_cheap or source != 0 or n >= _REPEATS_IN_PART * more):
             size = max(1, n // more)
             if size >= _PAIRED:
                 size += size % 2

@@ -13,9 +13,9 @@ from tileops._plan_host import (
     host_words,
     joined_repeats,
     plan_host,
-    rows_repeated,
     threads_for,
 )
+from tileops._plan_rows import Chain, rows_repeated
 from tileops._rules import TILE
 from tileops.execute import assigning
 from tileops.execute._memory import (
@@ -66,12 +66,12 @@ class Job(NamedTuple):
     """The steps, where one thread takes them all."""
     threads: int
     """How many threads it is worth."""
-    rows: tuple[tuple[int, int], ...] = ()
+    rows: Chain = ()
     """Rows and repeats of calls of `ndarray.repeat`, if these are as fast as any steps.
 
     Between contiguous arrays alone; empty elsewhere.
     """
-    fresh: tuple[tuple[int, int], ...] = ()
+    fresh: Chain = ()
     """The same for a new result, which the last of them makes, too."""
 
 
@@ -177,7 +177,7 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _
     )
 
 
-def _repeated(x: Any, steps: tuple[tuple[int, int], ...]) -> Any:
+def _repeated(x: Any, steps: Chain) -> Any:
     flags = x.flags
     is_read = flags.carray or not flags.c_contiguous or x.nbytes < LEAST
     words = x if is_read and not x.dtype.names else _bytes(x)
