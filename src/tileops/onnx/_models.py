@@ -36,13 +36,18 @@ def opset_of(model: Any) -> int:
             f"the model has ir_version {model.ir_version}, from before models imported opsets; "
             f"set it to {FIRST_IR} and import opset 1"
         )
-    versions = [o.version for o in model.opset_import if o.domain in DEFAULT_DOMAIN]
+    versions = own_opsets(model)
     if len(versions) != 1:
         raise UnsupportedError(
             f"the model imports {len(versions)} opsets of ONNX's own domain; it must be one"
         )
     check_opset("the model's opset", versions[0])
-    return int(versions[0])
+    return versions[0]
+
+
+def own_opsets(owner: Any) -> list[int]:
+    """List the versions of ONNX's own operators that a model, or a function in one, imports."""
+    return [o.version for o in owner.opset_import if o.domain in DEFAULT_DOMAIN]
 
 
 def check_opset(owner: str, version: int) -> None:

@@ -22,6 +22,7 @@ from tileops.onnx._models import (
     inner_graphs,
     name_of,
     opset_of,
+    own_opsets,
     read_tensor,
 )
 from tileops.onnx._schemas import in_opset
@@ -166,7 +167,7 @@ def _stand_ins(graph: Any) -> list[Any]:
 
 def _check_functions(model: Any) -> None:
     for function in model.functions:
-        versions = [o.version for o in function.opset_import if o.domain in DEFAULT_DOMAIN]
+        versions = own_opsets(function)
         if (
             versions
             and in_opset("Tile", versions[0]) is TILE_1
