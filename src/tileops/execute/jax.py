@@ -45,6 +45,11 @@ class Jax(Executor):
 
     max_rank = None
 
+    how_to_be_static = (
+        "pass a tuple of int and name the argument in jax.jit(..., static_argnums=...), "
+        "or close over it"
+    )
+
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a reference is refused, which JAX traces like an array."""
         if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
@@ -101,11 +106,6 @@ class Jax(Executor):
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
         return isinstance(count, _Symbol)
-
-    how_to_be_static = (
-        "pass a tuple of int and name the argument in jax.jit(..., static_argnums=...), "
-        "or close over it"
-    )
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers."""
