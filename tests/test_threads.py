@@ -170,10 +170,10 @@ def variable(monkeypatch):
 
     def set_to(value):
         monkeypatch.setenv(_threads.VARIABLE, value)
-        _threads._found = None
+        _threads._allowed = None
 
     yield set_to
-    _threads._found = None
+    _threads._allowed = None
 
 
 def test_the_variable_turns_threads_off(x, shared, variable, monkeypatch):

@@ -75,7 +75,7 @@ def rows_repeated(nest: Nest, is_new: bool) -> Chain:
     inner_first = tuple(reversed(steps))
     if len(steps) > 1:
         return _cheapest_chain(nest, inner_first, is_new)
-    return inner_first if steps and _is_repeated(nest, *steps[0]) else ()
+    return inner_first if steps and _loop_is_fastest(nest, *steps[0]) else ()
 
 
 def _cheapest_chain(nest: Nest, steps: Chain, is_new: bool) -> Chain:
@@ -136,8 +136,8 @@ def _has_loop(row: int) -> bool:
     return row in (*WORDS, LOOPED)
 
 
-def _is_repeated(nest: Nest, rows: int, repeats: int) -> bool:
-    """Whether rows are; where they are many and short, wider words and passes are faster."""
+def _loop_is_fastest(nest: Nest, rows: int, repeats: int) -> bool:
+    """Whether a library's loop repeats rows fastest: of many short ones, words or passes may be."""
     row = nest.nbytes // (rows * repeats)
     if nest.copies > 1:
         if nest.source[-1] != 0:

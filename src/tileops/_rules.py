@@ -28,9 +28,9 @@ _SHOWN = 64
 """The most counts that an error lists."""
 _WIDEST = 200
 """The most characters of any other value that an error shows."""
-_shorten = Repr()  # it reads no more of a long value than that
-_shorten.maxtuple = _shorten.maxlist = _shorten.maxdict = _shorten.maxset = _SHOWN
-_shorten.maxstring = _shorten.maxother = 3 * _WIDEST
+_repr = Repr()  # unlike `repr`, it reads of a long list only what it shows
+_repr.maxtuple = _repr.maxlist = _repr.maxdict = _repr.maxset = _SHOWN
+_repr.maxstring = _repr.maxother = 3 * _WIDEST
 
 
 class Argument(NamedTuple):
@@ -134,7 +134,7 @@ def describe(value: Any) -> str:
     """Write what was given in place of something else: its type, and what fits of its value."""
     name = type_name(type(value))
     try:
-        text = show(value) if type(value) is int else " ".join(_shorten.repr(value).split())
+        text = show(value) if type(value) is int else " ".join(_repr.repr(value).split())
     except Exception:  # noqa: BLE001 (it is anybody's code, or an int of thousands of digits)
         return name
     return f"{name} {text if len(text) <= _WIDEST else text[:_WIDEST] + '...'}"

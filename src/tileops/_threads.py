@@ -77,20 +77,20 @@ def available(most: int | None = None) -> int:
 
 def _limit() -> int:
     """Read the variable, once: where the caches are full of other data, that takes 25 µs."""
-    global _found  # noqa: PLW0603
-    if _found is None:
+    global _allowed  # noqa: PLW0603
+    if _allowed is None:
         given = os.environ.get(VARIABLE, "")
         is_number = given.isdecimal() and len(given) < 20 and int(given) > 0  # noqa: PLR2004
         # Before the warning, which may be an error: the next copy is not to fail, too.
-        _found = min(int(given), _MOST) if is_number else _MOST
+        _allowed = min(int(given), _MOST) if is_number else _MOST
         if given and not is_number:
             shown = describe(given).removeprefix("str ")
             rule = "it is ignored; set a whole number from 1 on"
             warn(f"{VARIABLE} is {shown}; {rule}", stacklevel=3)
-    return _found
+    return _allowed
 
 
-_found: int | None = None
+_allowed: int | None = None
 """What the variable allows, once it was read."""
 
 
@@ -247,8 +247,8 @@ _pool = _Pool()
 
 def _forget() -> None:
     """Leave behind a pool whose threads a fork did not take along, and read the variable anew."""
-    global _pool, _found
-    _pool, _found = _Pool(), None
+    global _pool, _allowed
+    _pool, _allowed = _Pool(), None
 
 
 if hasattr(os, "register_at_fork"):

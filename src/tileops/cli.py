@@ -163,13 +163,13 @@ def _apply(
         check_limit(argument, shape, x.itemsize, max_bytes)
     execute.library("numpy").check_rank(argument.operator, len(shape))
 
-    executor, there = _carry(library, x, device)
+    executor, carried = _carry(library, x, device)
 
     def fill(out: Any) -> None:
-        if there is x:
+        if carried is x:
             function(x, counts, out=out)
         else:
-            out[...] = _computed(library, lambda: executor.to_numpy(function(there, counts)))
+            out[...] = _computed(library, lambda: executor.to_numpy(function(carried, counts)))
 
     _files.write(dst, shape, x.dtype, fill)
     _say(f"{dst}: {shape} {x.dtype}")

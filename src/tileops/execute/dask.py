@@ -157,7 +157,7 @@ def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     several chunks has these again for each repeat.
     """
     axes = list(zip(plan.padded, plan.repeats, _chunks_of(x, plan), strict=True))
-    grows = [r != 1 == len(c) for _, r, c in axes]
+    grows = [r != 1 and len(c) == 1 for _, r, c in axes]
     a_round = x.dtype.itemsize * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
     rounds = normalize_chunks(
         tuple("auto" if g else c for g, (_, _, c) in zip(grows, axes, strict=True)),

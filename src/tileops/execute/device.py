@@ -28,20 +28,20 @@ class Kernels(NamedTuple):
 
 
 def repeat(kernels: Kernels, plan: Plan, source: Memory, target: Memory, alignment: int) -> bool:
-    """Write the repetition of an array into another, or say that the library is as fast.
+    """Write the repetition of an array into another; False if the library itself is as fast.
 
-    What can be words is decided by `alignment`, which divides all addresses.
+    `alignment` divides all addresses, and so limits how wide the words can be.
     """
     x = source.owner
     steps = _steps(plan, source.strides, target.strides, target.itemsize, alignment)
-    for i, (step, block) in enumerate(steps):
-        written = target.owner if i == len(steps) - 1 else kernels.empty(step.nbytes, x)
-        to = kernels.words(written, step.sizes, step.target, step.word)
-        of = kernels.words(x, step.sizes, step.source, step.word)
-        if block == step.sizes:
+    for i, (nest, block) in enumerate(steps):
+        written = target.owner if i == len(steps) - 1 else kernels.empty(nest.nbytes, x)
+        to = kernels.words(written, nest.sizes, nest.target, nest.word)
+        of = kernels.words(x, nest.sizes, nest.source, nest.word)
+        if block == nest.sizes:
             kernels.assign(to, of)
         else:
-            for part in blocks(step.sizes, block):
+            for part in blocks(nest.sizes, block):
                 kernels.assign(to[part], of[part])
         x = written
     return bool(steps)

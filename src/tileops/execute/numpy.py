@@ -75,7 +75,7 @@ class NumPy(Executor):
             return None  # NumPy makes a whole new mask for a view of masked records
         if not plan.is_view:
             return None
-        if not _is_own(x):
+        if not _has_own_functions(x):
             return _carry(x, _broadcast, plan)
         # What merges and is a view all the same is empty.
         return self._tile(x, plan) if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
@@ -84,7 +84,7 @@ class NumPy(Executor):
         """Write into new memory."""
         if type(x) is np.ndarray:
             return host.new(x, plan)
-        return self._tile(x, plan) if _is_own(x) else _carry(x, host.new, plan)
+        return self._tile(x, plan) if _has_own_functions(x) else _carry(x, host.new, plan)
 
     @staticmethod
     def _tile(x: Any, plan: Plan) -> Any:
@@ -155,8 +155,8 @@ def _as_array(x: Any) -> Any:
     return np.ndarray((), x.dtype) if is_empty else np.asarray(x)
 
 
-def _is_own(x: Any) -> bool:
-    """Whether an array's class carries out NumPy's functions itself: it may add to elements."""
+def _has_own_functions(x: Any) -> bool:
+    """Whether an array's class carries out NumPy's functions itself, and so may add to elements."""
     own = getattr(type(x), "__array_function__", None)  # a scalar has none
     return own not in (None, np.ndarray.__array_function__)
 

@@ -203,9 +203,9 @@ class Torch(Executor):
             )
         if not plan.repeated:
             return g.clone(memory_format=torch.contiguous_format).reshape(shape)
-        kept = _SIGNED.get(g.dtype)
-        if kept is not None:
-            return self.sum(name, g.view(kept), plan, shape).view(g.dtype)
+        signed = _SIGNED.get(g.dtype)
+        if signed is not None:
+            return self.sum(name, g.view(signed), plan, shape).view(g.dtype)
         wide = wide_dtype(self.dtype(g))
         if wide and (g.dtype not in _HALVES or all(is_equal(n, 1) for n in shape)):
             return self.sum(name, g.to(getattr(torch, wide)), plan, shape).to(g.dtype)
@@ -364,7 +364,7 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
 
 
 def _move(x: Any, plan: Plan, out: Any) -> bool:
-    """Write the repetition of `x` into `out`, or say that PyTorch's own way is as good."""
+    """Write the repetition of `x` into `out`; False if PyTorch's own copy is as fast."""
     source, target = _memory(x), _memory(out)
     if _KINDS[x.device.type] is host:
         words = as_array(source), plan, as_array(target, writable=True)

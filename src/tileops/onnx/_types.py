@@ -31,7 +31,7 @@ def check_types(graph: Any, opset: int) -> None:
     for node in graph.node:
         schema = onnx.defs.get_schema(node.op_type, opset)
         _check_inputs(node, opset, schema, [types[name] for name in node.input])
-        made = _made(node, types)
+        made = _result_type(node, types)
         _check(node, opset, "it makes", made, schema.outputs[0].types)
         types[node.output[0]], makers[node.output[0]] = made, name_of(node)
     for value in (*graph.output, *graph.value_info):
@@ -70,7 +70,7 @@ def _check(node: Any, opset: int, what: str, found: int, taken: set[str]) -> Non
         )
 
 
-def _made(node: Any, types: dict[str, int]) -> int:
+def _result_type(node: Any, types: dict[str, int]) -> int:
     """Give the type of what a node makes."""
     match node.op_type:
         case "Constant":
