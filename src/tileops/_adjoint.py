@@ -115,7 +115,7 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
 
 
 def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
-    """Sum by an operator's rules; what is expanded has the shape of `g` for its counts."""
+    """Sum by an operator's rules; an Expand has no `counts`: the shape of `g` takes their place."""
     name = operator.name
     executor = executor_of(name, g)
     found = executor.shape(name, g)

@@ -9,15 +9,15 @@ from tileops._rules import Argument, describe, exceeds, show, type_name
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20
-"""The most counts that are read, but from a tuple or list: no array has so many axes."""
+"""The most counts that are read, except from a tuple or list: no array has so many axes."""
 
 
 def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:
     """Turn an int, a sequence of ints or an integer array into a tuple of ints.
 
     Every fixed-width count becomes a Python int, so that no arithmetic on counts can
-    overflow. Symbolic integers stay as they are; where `of` is given, the executor of the
-    array that is repeated, those of other libraries are refused.
+    overflow. Symbolic integers stay as they are. Where `of` is given, it is the executor of the
+    array to be repeated, and symbols of any other library are refused.
     """
     if type(value) is not tuple:
         if not isinstance(value, (tuple, list)):

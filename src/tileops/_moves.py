@@ -64,6 +64,7 @@ class Columns:
     """An assignment for each index of the innermost axes: many rows, few words in each."""
 
     axes: int
+    """How many innermost axes these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """The library repeats the words of the last axis, which makes the temporary."""
+    """A temporary that the library makes: it repeats the words of the last axis into new memory."""
 
 
 @dataclass(frozen=True, slots=True)

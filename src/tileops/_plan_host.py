@@ -54,7 +54,7 @@ _COMPUTED_BLOCK = 2 * 1024 * 1024
 _JOINED_RUN = 768 * 1024
 """Repeats of a long row, copied as one run, are fastest if they have up to this many bytes."""
 _JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
-"""The bytes of the rows that are."""
+"""The bytes of the rows whose repeats are copied as one run."""
 _CHUNK = 8 * 1024 * 1024
 """A block of the source this large stays, while it is repeated, in the cache that cores share."""
 _STAGED = 512 * 1024
@@ -78,7 +78,7 @@ _PAIRED = 16384
 _MANY_RUNS = 4096
 """Fewer runs than this take less time than steps that would make them wider."""
 _REPEATS_IN_PART = 8
-"""The fewest repeats in each part for which it may put its short rows together anew."""
+"""A loop over repeats of short rows is cut if each part has this many of them to put together."""
 
 # Threads
 _SHARED = 6 * 1024 * 1024
@@ -156,9 +156,10 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
 
 
 def joined_repeats(row: int, source: int) -> int:
-    """Give how many repeats of a row are copied as one run, if it is all of the source; else 0.
+    """Give how many repeats of a row are copied as one run; 0 if they are copied one by one.
 
-    So many that all runs lie alike. A run is longer than any row in `_JOINED`, and joined no more.
+    They are joined if the row is all of the source, and in `_JOINED`; their number makes all runs
+    lie alike (see `ALIKE`). A run is longer than any row in `_JOINED`, so it is not joined again.
     """
     if row != source or row not in _JOINED:
         return 0
@@ -167,7 +168,7 @@ def joined_repeats(row: int, source: int) -> int:
 
 
 def _inside(nest: Nest) -> tuple[int, ...]:
-    """Give the sizes without repeats of what is wide by itself."""
+    """Give the sizes of the nest, but 1 for repeats of what is at least `_WIDE` by itself."""
     sizes, inside = [], nest.word
     for n, stride in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
         sizes.append(1 if stride == 0 and inside >= _WIDE else n)
@@ -176,7 +177,10 @@ def _inside(nest: Nest) -> tuple[int, ...]:
 
 
 def _alike(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
-    """Cut a block where it is cut so that all of its repeats lie alike, if it is that long."""
+    """Shorten the axis that a block cuts, so that all repeats of the block lie alike.
+
+    One that is too short for that stays as it is.
+    """
     for axis, (n, size) in enumerate(zip(block, nest.sizes, strict=True)):
         if 1 < n < size:
             step = ALIKE // gcd(ALIKE, prod(block[axis + 1 :]) * nest.word)
@@ -198,7 +202,7 @@ def _is_last_repeated(nest: Nest) -> bool:
 
 
 def _is_written_again(nest: Nest, block: tuple[int, ...]) -> bool:
-    """Whether any block is written more than once."""
+    """Whether the target repeats a block, which is then written more than once."""
     loops = zip(nest.sizes, nest.source, block, strict=True)
     return any(stride == 0 and size < n for n, stride, size in loops)
 
@@ -219,7 +223,7 @@ def _is_paired(nest: Nest) -> bool:
 
 
 def _run(nest: Nest) -> int:
-    """Give the bytes that the innermost loop writes at the price of few elements."""
+    """Give the bytes that are written in one go: by the innermost loop, or by one element."""
     if nest.sizes and (nest.word in WORDS or nest.source[-1] == nest.word):
         return nest.sizes[-1] * nest.word
     return nest.word

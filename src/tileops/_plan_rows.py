@@ -51,7 +51,7 @@ _FEW_REPEATS = 3
 _MANY_REPEATS = 512
 """Short rows that are repeated so often are faster in blocks."""
 _IN_BLOCKS = 24 * 1024
-"""They are if all repeats together are at least so many."""
+"""The fewest repeats, of all rows together, for which they are."""
 _COMPUTED_FROM = 2048
 """The fewest words whose repeats are faster to compute than to write by a library's own."""
 
@@ -59,9 +59,9 @@ _COMPUTED_FROM = 2048
 def rows_repeated(nest: Nest, is_new: bool) -> Chain:
     """Give rows and repeats, in the fastest order, if repeating rows is the fastest way; else ().
 
-    It is for copies between contiguous memory. A library's own repetition writes a row as often as
-    it is repeated, and then the next; of several, all but the last make temporaries. Where the
-    result is not new, the last is that of the outermost axis: it is written by broadcasting.
+    Only for copies between contiguous memory. A library's own repetition writes all repeats of a
+    row before the next row. Where several follow one another, all but the last make temporaries. If
+    the result is not new, the last one repeats the outermost axis, and is written by broadcasting.
     """
     steps, rows = [], 1
     for n, stride in zip(nest.sizes, nest.source, strict=True):

@@ -1,4 +1,4 @@
-"""The one road of every operator: rules, then plan, then execution."""
+"""How every operator is applied to an array: rules first, then a plan, then its execution."""
 
 from numbers import Integral
 from operator import index

@@ -155,17 +155,18 @@ class _Shared(Generic[T]):
     def close(self) -> None:
         """Leave what is pending, and wait for whoever still works.
 
-        That is so through interrupts, too: whatever a signal's handler raises is raised at the end.
+        An interrupt does not end the wait: what a signal's handler raises is raised at the end.
         """
         interrupt = None
         is_over = False
         while not is_over:
             try:
                 self._pending.clear()
-                # Who is counted has yet to say that it ends, whatever an interrupt loses here.
+                # Even if an interrupt loses an entry taken here: each helper that is still counted
+                # has yet to put its own.
                 while self._helpers:
                     self._ended.get()
-                # Who comes late finds this in the queue still, and must not keep the arrays.
+                # A helper that comes late still finds this in the queue: let it keep no arrays.
                 self._work = _nothing
                 is_over = True
             except BaseException as error:  # noqa: BLE001

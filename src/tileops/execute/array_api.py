@@ -16,13 +16,13 @@ from tileops._rules import Operator, type_name
 from tileops.errors import DTypeError, ShapeError
 
 _UNKNOWN = 16
-"""The bytes that an element counts for whose dtype tells none, such as text."""
+"""The bytes assumed for an element whose dtype does not tell its size, such as text."""
 
 _NARROW = ("float16", "bfloat16", "float8_", "float6_", "float4_")
 
 
 def wide_dtype(name: str) -> str | None:
-    """Name the dtype to sum in where one has too few bits for that."""
+    """Name the wider dtype in which one of few bits is summed; None for any other."""
     if name == "complex32":
         return "complex64"
     return "float32" if name.startswith(_NARROW) else None

@@ -19,8 +19,8 @@ Assign = Callable[[Any, Any], None]
 def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """Choose how words are copied and from where, once for all parts of a copy.
 
-    Were it chosen for each part, threads would wait for each other. Which pieces are picked is
-    found for each part.
+    If it were chosen for each part, threads would wait for each other. What is found for each part
+    is only whether rows are picked, and in which pieces.
     """
     if target.itemsize != source.itemsize or source.itemsize == LOOPED:
         return assign, source
@@ -79,15 +79,15 @@ PAGE = 4096
 """The bytes of a page: places agree for libc where they do modulo this."""
 
 _PIECES = range(256, 127, -1)
-"""The bytes of pieces in which longer rows are picked, the best first, where libc is slow.
+"""The bytes of pieces in which longer rows are picked where libc is slow, the best size first.
 
-It is where some addresses are unlucky, and then takes twice the time or more, unless a cache holds
-the target. No address is for pieces: glibc loads one as a whole before it stores it.
+At some addresses it takes twice the time or more, unless a cache holds the target. Pieces are fast
+at every address: glibc loads one as a whole before it stores it.
 """
 _RELOCATED = 2**20
 """The most bytes of a source that is copied to where libc is fast."""
 _REPEATED = 32
-"""The fewest repeats of such a source: to copy it takes about as long as one of them."""
+"""The fewest repeats of such a source: copying it takes about as long as writing one of them."""
 _FAR = 16 * 2**20
 """Targets of at least this many bytes do not stay in the caches."""
 _BY_VECTORS = range(513, 2113)
@@ -99,7 +99,8 @@ _BY_MICROCODE = range(2113, 2**20)
 _CLOSE = 16
 """It takes ten times as long where the target is less than this ahead, modulo a page."""
 _COARSE = 512
-"""Rows whose places in a page differ by this or more are there often enough for pieces to pay."""
+"""If that distance changes by multiples of at least this from row to row, enough rows are so close
+for pieces to pay."""
 _APART = 2304
 """Bytes, modulo a page, between a temporary and what it is copied to, so that they never agree."""
 _INDICES = 16 * 1024
@@ -171,7 +172,7 @@ def _ahead(target: Any, source: Any, axes: int) -> tuple[int, int]:
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
-    """Whether rows are repeated, and pieces of so many bytes make them and all steps up."""
+    """Whether rows are repeated, and pieces of so many bytes divide each row and each stride."""
     row, axes = _row(source)
     steps = source.strides[:axes]
     is_whole = all(step >= 0 and step % piece == 0 for step in (row, *steps))
@@ -179,7 +180,10 @@ def _are_picked(target: Any, source: Any, piece: int) -> bool:
 
 
 def _row(array: Any) -> tuple[int, int]:
-    """Give the bytes of a row, an element or some in contiguous memory, and the axes outside."""
+    """Give the bytes of a row and the number of axes outside of it.
+
+    A row is the last axis if that is contiguous, else a single element.
+    """
     if array.strides[-1:] == (array.itemsize,):
         return array.shape[-1] * array.itemsize, array.ndim - 1
     return array.itemsize, array.ndim

@@ -30,8 +30,8 @@ from tileops.execute._memory import (
 from tileops.execute.moving import as_words, carry_out
 
 SMALL = 1024
-"""Smaller results, in bytes, are copied without a plan, but for new ones with one repeated axis:
-none saves the time that it takes."""
+"""Results of fewer bytes are copied without a plan, which would save less time than it takes; new
+ones with one repeated axis are planned all the same."""
 LEAST = 32 * 1024
 """The same for arrays that are not contiguous, other libraries' memory, and no repeats at all."""
 
@@ -46,7 +46,7 @@ _ALIGNMENT = 16
 _COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
 _READ_ONCE = 4
-"""So is a larger one whose elements lie apart, if there are at least this many repeats."""
+"""A larger one whose elements lie apart is, too, if it is repeated at least this many times."""
 _ALIGNED = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
 
@@ -132,7 +132,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
 
 
 def _is_copied(x: Any, plan: Plan) -> bool:
-    """Whether an array that is not contiguous is, before it is repeated."""
+    """Whether an array that is not contiguous is copied first, and then repeated."""
     if x.nbytes <= _COPIED:
         return True
     steps = [step for n, step in zip(x.shape, x.strides, strict=True) if n > 1 and step != 0]
@@ -147,7 +147,7 @@ def _contiguous(x: Any, most_threads: int | None) -> Any:
 
 
 def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
-    """Repeat one row: the first repeats make a run that is copied, the faster the longer it is."""
+    """Repeat one row: its first repeats make a longer run, which is copied faster than the row."""
     row, rows = (array.reshape(-1).view(np.uint8) for array in (x, out))
     run = rows[: joined * row.size]
     run.reshape(joined, -1)[...] = row

@@ -140,9 +140,10 @@ def _compiled(plan: Plan, is_sharded: bool) -> Any:
 
 @lru_cache(maxsize=1024)
 def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
-    """Repeat floats as integers, which a zero that the compiler does not know keeps as such.
+    """Repeat floats as the integers of their bits.
 
-    It makes floats of integers that are only viewed as such.
+    The compiler would see through a mere view of floats as integers, and move floats. So a zero
+    whose value it does not know is added to the integers, bit by bit.
     """
 
     def repeat(x: Any, zero: Any) -> Any:
@@ -154,10 +155,10 @@ def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
 
 @lru_cache(maxsize=64)
 def _zero_bits(dtype: Any) -> Any:
-    """Give the zero of the integers that carry floats which XLA on a CPU moves as wider ones.
+    """Give a zero of the integers that carry a dtype's bits; None if XLA moves them unchanged.
 
-    There subnormals of bfloat16 become 0, if the processor has instructions for it, and NaNs of
-    8 bits change where they are concatenated. None for every other dtype.
+    On a CPU it moves bfloat16 and 8-bit floats as wider floats: subnormals of bfloat16 become 0, if
+    the processor has instructions for it, and NaNs of 8 bits change where they are concatenated.
     """
     if dtype == jnp.bfloat16:
         return np.uint16(0)
@@ -195,7 +196,8 @@ def _concatenate(x: Any, plan: Plan) -> Any:
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
     """Concatenate an array with itself, a number of copies at a time.
 
-    XLA would make one concatenation of all, and take minutes to compile thousands of copies.
+    The barrier keeps XLA from joining all into one concatenation: it would take minutes to compile
+    that of thousands of copies.
     """
     many, few = divmod(repeats, _AT_ONCE)
     parts = [x] * few
@@ -235,10 +237,10 @@ def _devices(mesh: Any, part: Any) -> int:
 
 
 def _may_be_sharded(x: Any) -> bool:
-    """Whether no device has all of an array.
+    """Whether an array is, or if traced may be, divided so that no device has all of it.
 
-    Of one that is traced: whether that may be, and not by hand, as in shard_map; Auto axes don't
-    say.
+    Auto axes do not tell, and count as divided. Axes that are mapped by hand, as in shard_map, do
+    not count: each device sees its own part.
     """
     if not isinstance(x, jax.core.Tracer):
         return not x.is_fully_replicated

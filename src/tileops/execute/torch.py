@@ -47,7 +47,7 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 """Integers that the library does not add, by those whose sums have the same bits."""
 
 _HALVES = (torch.float16, torch.bfloat16)
-"""Dtypes that the library adds in float32, but for a single sum."""
+"""Dtypes that the library sums in float32, except where the result is a single sum."""
 
 _MOST_SUMMED = 64
 """The most axes that the library sums over."""
@@ -65,7 +65,7 @@ _PER_APART = 0.7
 _GRAIN = 32 * 1024
 """Results of at least so many elements are shared by its threads."""
 
-# What a plan costs more than PyTorch's copy without its loops, in ns
+# What a plan costs beyond what PyTorch's copy costs without its loops, in ns
 _PER_PLAN = 22_000.0
 """Each plan: its steps in Python."""
 _PER_BYTE = 0.07
@@ -187,9 +187,10 @@ class Torch(Executor):
         return _new(x, plan, is_moved)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-        """Sum over what a plan repeats; the library adds 16-bit floats up in wider ones.
+        """Sum over what a plan repeats.
 
-        But each of its threads keeps its part of a single sum in 16 bits.
+        The library sums 16-bit floats in float32 by itself, except for a result of one element: of
+        that each of its threads keeps its part in 16 bits.
         """
         if g.dtype in _AS_BYTES:
             raise DTypeError(
