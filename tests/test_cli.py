@@ -415,9 +415,10 @@ def test_pixels_of_either_byte_order_are_written(tmp_path):
     assert np.array_equal(np.load(tmp_path / "z.npy"), np.tile(pixels, (2, 1, 1)))
 
 
-def test_a_library_that_is_broken_is_named(tmp_path):
+@pytest.mark.parametrize("error", ["RuntimeError", "ImportError", "ModuleNotFoundError"])
+def test_a_library_that_is_broken_is_named(error, tmp_path):
     (tmp_path / "jax").mkdir()
-    (tmp_path / "jax" / "__init__.py").write_text("raise RuntimeError('no such\\ndriver')")
+    (tmp_path / "jax" / "__init__.py").write_text(f"raise {error}('no such\\ndriver')")
     np.save(tmp_path / "x.npy", np.ones(2))
     own = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(tmp_path)}}
     done = run("info", **own)

@@ -124,11 +124,9 @@ def info() -> None:
 
 def _describe(name: str) -> tuple[str, str]:
     try:
-        executor = execute.library(name)
-    except ImportError:
-        return "not installed", ""
-    except Exception as error:  # noqa: BLE001 (what is broken has many faces)
-        return f"broken ({_one_line(error)})", ""
+        executor = _load(name)
+    except CommandError as error:
+        return str(error), ""
     try:
         devices = ", ".join(executor.devices()) or "none"
     except Exception as error:  # noqa: BLE001 (a driver that is missing has many faces)
@@ -199,17 +197,25 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
             f"--library {library} is not known; use one of {', '.join(execute.LIBRARIES)}"
         )
     try:
-        executor = execute.library(library)
-    except ImportError as error:
-        raise CommandError(f"--library {library} is not installed ({error})") from error
-    except Exception as error:
-        raise CommandError(f"--library {library} is broken ({_one_line(error)})") from error
+        executor = _load(library)
+    except CommandError as error:
+        raise CommandError(f"--library {library} is {error}") from error
     try:
         return executor, _to_device(executor, x, device)
     except Exception as error:
         raise CommandError(
             f"--library {library} cannot hold {x.dtype} on device {device or 'default'}: {error}"
         ) from error
+
+
+def _load(library: str) -> Executor:
+    """Import a library, or say why it cannot be used: it may be there and miss something itself."""
+    try:
+        return execute.library(library)
+    except Exception as error:
+        is_absent = isinstance(error, ModuleNotFoundError) and error.name == library
+        state = "not installed" if is_absent else f"broken ({_one_line(error)})"
+        raise CommandError(state) from error
 
 
 def _to_device(executor: Executor, x: Any, device: str | None) -> Any:
