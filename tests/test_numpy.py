@@ -248,8 +248,16 @@ def test_padding_of_records_is_moved_with_them():
 
 @pytest.mark.parametrize("repeats", [(1, 3), (3, 1), (2, 2), (3, 2, 4), (1, 1)])
 @pytest.mark.parametrize("kind", ["plain", "read-only", "misaligned", "reversed", "apart"])
-def test_padding_is_moved_whatever_memory_it_lies_in(kind, repeats, rng):
-    dtype = np.dtype([("a", "i1"), ("b", "f8")], align=True)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [0, 8]},
+        {"names": [], "formats": []},
+    ],
+    ids=["padded", "no fields"],
+)
+def test_padding_is_moved_whatever_memory_it_lies_in(fields, kind, repeats, rng):
+    dtype = np.dtype({**fields, "itemsize": 16})
     for rows in (1, 3, 300, 20_000):
         memory = rng.integers(1, 256, 2 * 16 * rows * 2 + 1, np.uint8)
         start = 1 if kind == "misaligned" else 0

@@ -312,6 +312,14 @@ def test_so_do_words_that_are_computed(dtype, rows, repeats, step, monkeypatch):
     assert_takes_a_quarter(x, repeats, more=2**16)  # NumPy 2.0 has larger buffers than later ones
 
 
+def test_so_does_a_large_copy_of_what_lies_apart(monkeypatch):
+    """The input is copied, which is the quarter, and each thread has a block."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    x = np.ones((3, 8 * 2**20), np.uint8).T
+    out = np.empty((2 * x.shape[0], 6), np.uint8)
+    assert peak_of(lambda: tileops.tile(x, (2, 2), out=out)) <= out.nbytes / 4 + 5 * 2**20
+
+
 @pytest.mark.parametrize("repeats", [(1, 2), (2, 1), (3, 3), (2, 5), (2, 2, 2), (2, 2, 2, 2)])
 @pytest.mark.parametrize("size", [1000, 2**16, 100_000, 390_000, 780_000, 2**20, 2**22])
 @pytest.mark.parametrize("kind", ["apart", "read-only", "contiguous"])
@@ -331,9 +339,15 @@ def test_little_memory_is_taken_beyond_the_result(kind, size, repeats):
         (lambda rng: rng.integers(0, 256, (1500, 3000), np.uint8).T, (1, 3), False),
         (lambda rng: rng.integers(0, 256, (2, 8 * 2**20, 1), np.uint8)[:, ::2], (2, 2, 1), True),
         (lambda rng: rng.integers(0, 256, (1500, 3001), np.uint8)[:, 1:], (2, 2), False),
+        (lambda rng: rng.integers(0, 256, (3000, 1500), np.uint8)[:, ::-1], (2, 2), False),
+        (
+            lambda rng: rng.integers(0, 256, (300, 250, 64), np.uint8).view("V64").T,
+            (1, 2, 2),
+            False,
+        ),
         (lambda _: np.broadcast_to(np.uint8(7), (2, 3 * 2**20)), (2, 2), False),
     ],
-    ids=["transposed", "few repeats", "apart", "rows", "one element"],
+    ids=["transposed", "few repeats", "apart", "rows", "reversed", "wide", "one element"],
 )
 def test_what_lies_apart_is_copied_first_if_it_is_repeated_often(
     make, repeats, is_copied, rng, monkeypatch

@@ -47,6 +47,8 @@ _COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
 _READ_ONCE = 4
 """A larger one whose elements lie apart is, too, if it is repeated at least this many times."""
+_WHOLE = 64
+"""Elements of so many bytes may lie apart: each of them is some lines of the cache."""
 _ALIGNED = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
 
@@ -88,7 +90,7 @@ def new(x: Any, plan: Plan) -> Any:
     if plan.nbytes == 0 or dtype.itemsize == 0:
         # Not np.empty, which makes a zero-width string one character wide.
         return np.ndarray(plan.shape, dtype)
-    if not plan.repeated and plan.nbytes < LEAST and not dtype.names:
+    if not plan.repeated and plan.nbytes < LEAST and dtype.names is None:
         return x.reshape(plan.shape).copy()
     if not dtype.hasobject:
         if plan.nbytes >= _ALIGNED:
@@ -110,7 +112,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     """Write the repetition of a NumPy array into another, in the fastest way that there is."""
     dtype = x.dtype
     has_bytes = dtype.itemsize and not dtype.hasobject
-    if has_bytes and dtype.names:
+    if has_bytes and dtype.names is not None:
         # Field by field, padding would stay what the memory held before.
         x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
     if has_bytes and plan.nbytes >= SMALL:
@@ -135,12 +137,14 @@ def _is_copied(x: Any, plan: Plan) -> bool:
     """Whether an array that is not contiguous is copied first, and then repeated."""
     if x.nbytes <= _COPIED:
         return True
-    steps = [step for n, step in zip(x.shape, x.strides, strict=True) if n > 1 and step != 0]
-    is_apart = steps[-1:] not in ([], [x.itemsize])
-    return is_apart and bool(plan.nbytes >= _READ_ONCE * x.nbytes)
+    if x.itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * x.nbytes:
+        return False
+    steps = [abs(step) for n, step in zip(x.shape, x.strides, strict=True) if n > 1 and step != 0]
+    return steps[-1:] not in ([], [x.itemsize])
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:
+    """Copy an array as large ones are copied: with threads, whatever its dtype."""
     copy = np.empty(x.shape, x.dtype)
     write(x, cached_plan(TILE, x.shape, (1,) * x.ndim, x.itemsize), copy, most_threads)
     return copy
@@ -180,7 +184,7 @@ def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _
 def _repeated(x: Any, steps: Chain) -> Any:
     flags = x.flags
     is_read = flags.carray or not flags.c_contiguous or x.nbytes < LEAST
-    words = x if is_read and not x.dtype.names else _bytes(x)
+    words = x if is_read and x.dtype.names is None else _bytes(x)
     for rows, repeats in steps:
         words = words.reshape(rows, -1).repeat(repeats, 0)
     return words if words.dtype == x.dtype else words.reshape(-1).view(x.dtype)
