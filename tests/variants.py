@@ -53,6 +53,7 @@ _TINY = {
         "_CHAINED": 32,
         "_LARGEST": 64,
         "_PLAN": 1000,
+        "_STEPS": 1000,
         "_MANY_REPEATS": 4,
         "_IN_BLOCKS": 6,
         "_SOURCE": 8,

@@ -26,12 +26,14 @@ _PER_FAR_BYTE = 0.2
 _PER_LARGE_BYTE = 3
 """Each byte of a temporary that is larger than `_CHAINED`."""
 _PLAN = 300_000
-"""Each plan: its steps in Python."""
+"""Each plan that is one copy."""
 _PER_ENTRY = 60
 """Each entry into the innermost loop of a plan that is one copy; of words that are none of a
 number's, each word."""
-_PER_STEPPED_BYTE = 5
-"""Each byte of a plan of several steps."""
+_STEPS = 1_000_000
+"""Each plan of several steps: most of it is Python."""
+_PER_STEPPED_BYTE = 4
+"""Each byte of such a plan."""
 _ORDERS = 24
 """The most orders that are compared: all of four repetitions."""
 
@@ -127,7 +129,7 @@ def _chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
 def _plan_cost(nest: Nest) -> float:
     """Give what a plan costs: by its loops if it is one copy, else about as much for each byte."""
     if plan_host(nest) is not COPY:
-        return _PLAN + nest.nbytes * _PER_STEPPED_BYTE
+        return _STEPS + nest.nbytes * _PER_STEPPED_BYTE
     return _PLAN + prod(nest.sizes[:-1] if nest.word in WORDS else nest.sizes) * _PER_ENTRY
 
 
