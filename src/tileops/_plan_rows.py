@@ -31,7 +31,7 @@ _PER_ENTRY = 60
 """Each entry into the innermost loop of a plan that is one copy; of words that are none of a
 number's, each word."""
 _STEPS = 1_000_000
-"""Each plan of several steps: most of it is Python."""
+"""Each plan of several steps, which are carried out in Python."""
 _PER_STEPPED_BYTE = 4
 """Each byte of such a plan."""
 _ORDERS = 24
@@ -127,7 +127,7 @@ def _chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
 
 
 def _plan_cost(nest: Nest) -> float:
-    """Give what a plan costs: by its loops if it is one copy, else about as much for each byte."""
+    """Give what a plan costs: by its loops if it is one copy, else by its bytes."""
     if plan_host(nest) is not COPY:
         return _STEPS + nest.nbytes * _PER_STEPPED_BYTE
     return _PLAN + prod(nest.sizes[:-1] if nest.word in WORDS else nest.sizes) * _PER_ENTRY
