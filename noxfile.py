@@ -58,6 +58,13 @@ def tests_strict(session: nox.Session) -> None:
     run_tests(session, "array_api_strict", ".[onnx]", "array-api-strict")
 
 
+@nox.session(name="tests-others")
+@nox.parametrize("library", ["marray", "ndonnx", "sparse"])
+def tests_others(session: nox.Session, library: str) -> None:
+    """Libraries of the Array API standard that have no module here."""
+    run_tests(session, library, ".[onnx]", library, "onnxruntime")  # by which ndonnx computes
+
+
 @nox.session(name="tests-torch")
 def tests_torch(session: nox.Session) -> None:
     """PyTorch on the CPU, and on a CUDA device where there is one."""

@@ -10,8 +10,9 @@ import tileops
 
 import reference
 
+WIDE = ("float32", "float64", "complex64", "complex128")
 DTYPES = (
-    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("float16", "bfloat16", *WIDE),
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
 )
 
@@ -84,16 +85,16 @@ def check(xp, rng, dtype, operator, shape, counts):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tiles_are_summed(xp, rng, dtype):
-    if dtype not in xp.dtypes:
-        pytest.skip(f"{xp!r} has no {dtype}")
+    if dtype not in xp.dtypes or dtype in xp.not_summed:
+        pytest.skip(f"{xp!r} has no {dtype}, or sums it in another dtype")
     for shape, repeats in SHAPES:
         check(xp, rng, dtype, tileops.tile, shape, repeats)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_expansions_are_summed(xp, rng, dtype):
-    if dtype not in xp.dtypes:
-        pytest.skip(f"{xp!r} has no {dtype}")
+    if dtype not in xp.dtypes or dtype in xp.not_summed:
+        pytest.skip(f"{xp!r} has no {dtype}, or sums it in another dtype")
     for shape, repeats in SHAPES:
         sizes = [n if r == 1 else 1 for n, r in _aligned(shape, repeats)]
         source = tuple(sizes[len(sizes) - len(shape) :])
@@ -133,7 +134,7 @@ def test_the_adjoint_transposes(xp, rng):
     @given(
         st.lists(st.integers(0, 4), max_size=3).map(tuple),
         st.lists(st.integers(0, 3), max_size=4).map(tuple),
-        st.sampled_from(["float32", "float64", "complex64", "complex128"]),
+        st.sampled_from([name for name in WIDE if name in xp.dtypes]),
     )
     def check_one(shape, repeats, dtype):
         values = whole(rng, dtype, shape)
@@ -175,6 +176,8 @@ def test_errors_say_what_is_wrong(xp, call, error, message):
 
 
 def test_a_sum_of_nothing_needs_no_more_axes_than_its_arrays_have(xp):
+    if xp.max_rank < 34:
+        pytest.skip(f"{xp!r} has {xp.max_rank} axes at most")
     g = xp.plain(np.zeros((0,) * 34, "V4"), "float32")
     total = tileops.tile_adjoint(g, (0,) + (2,) * 33, (1,) + (0,) * 33)
     assert tuple(total.shape) == (0,) + (2,) * 33

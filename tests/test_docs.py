@@ -9,6 +9,8 @@ import pytest
 
 import tileops
 
+import variants
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
@@ -19,6 +21,7 @@ def run(example, name):
     assert tried > 0
 
 
+@pytest.mark.library(*(name for name in variants.ALL if name not in variants.OTHERS))
 def test_readme_has_an_example_that_runs(request):
     library = request.config.getoption("--library")
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

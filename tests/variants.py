@@ -155,6 +155,11 @@ class Variant:
     device = None
     has_views = True
     """Whether the library is known to have views, which cost no memory."""
+    broadcasts_views = True
+    """Whether its `broadcast_to` gives a view, known or not."""
+    max_rank = 64
+    not_summed = ()
+    """Dtypes that the library adds up in another."""
 
     def __repr__(self):
         return "-".join(filter(None, (self.library, self.layout, self.device)))
@@ -323,7 +328,7 @@ class Torch(Variant):
 
 class Jax(Variant):
     library = "jax"
-    has_views = False
+    has_views = broadcasts_views = False
 
     def __init__(self, device="cpu"):
         self.device = device
@@ -413,6 +418,68 @@ class CuPy(Variant):
         return self.module.shares_memory(a, b)
 
 
+class Other(Variant):
+    """A library of the standard that has no module here, nor a way into it from NumPy's arrays."""
+
+    has_views = False
+
+    def is_contiguous(self, x):
+        return True
+
+
+class MArray(Other):
+    library = "marray"
+
+    def plain(self, bits, dtype):
+        return self.module.masked_namespace(np).asarray(np.array(bits).view(dtype))
+
+    def host(self, x):
+        return x.data
+
+    def shares(self, a, b):
+        return np.shares_memory(a.data, b.data)
+
+    def is_contiguous(self, x):
+        return x.data.flags.c_contiguous
+
+
+class NDOnnx(Other):
+    library = "ndonnx"
+    broadcasts_views = False
+    not_summed = ("uint64",)
+
+    @property
+    def dtypes(self):
+        return {name: n for name, n in STANDARD.items() if not name.startswith("complex")}
+
+    def plain(self, bits, dtype):
+        return self.module.asarray(np.array(bits).view(dtype))
+
+    def host(self, x):
+        return x.unwrap_numpy()
+
+    def shares(self, a, b):
+        return a is b  # its arrays are nodes of a graph
+
+
+class Sparse(Other):
+    library = "sparse"
+    broadcasts_views = False
+    max_rank = 32
+    not_summed = ("uint64",)
+
+    def plain(self, bits, dtype):
+        return self.module.COO.from_numpy(np.array(bits).view(dtype))
+
+    def host(self, x):
+        return x.todense()
+
+    def shares(self, a, b):
+        return np.shares_memory(a.data, b.data)
+
+
+OTHERS = {"marray": [MArray()], "ndonnx": [NDOnnx()], "sparse": [Sparse()]}
+
 ALL = {
     "numpy": [NumPy(layout) for layout in ("plain", "readonly", "strided", "reversed")],
     "array_api_strict": [Strict()],
@@ -422,4 +489,5 @@ ALL = {
     "jax": [Jax("cpu"), Jax("cuda")],
     "dask": [Dask()],
     "cupy": [CuPy(layout) for layout in ("plain", "strided")],
+    **OTHERS,
 }
