@@ -56,6 +56,31 @@ def test_many_repeats_of_one_chunk_are_few_tasks(da):
     assert result[-7:].compute(scheduler="synchronous").tolist() == [1] * 7
 
 
+def test_chunks_that_are_equal_are_made_once(da, monkeypatch):
+    """What repeats as a whole is named again, as by the library's own tile, and not copied."""
+    import dask
+
+    made = []
+    repeat = tileops.execute.dask.run
+    monkeypatch.setattr(
+        tileops.execute.dask, "run", lambda *args: made.append(args[1].shape) or repeat(*args)
+    )
+    values = np.arange(12.0).reshape(4, 3)
+    for chunks, repeats, parts, expected in (
+        ((2, 1), (3, 2), (6, 6), []),
+        ((2, 3), (3, 2), (6, 1), [(2, 3), (2, 3)]),
+        ((4, 3), (1, 12), (1, 6), [(4, 3)]),
+        ((4, 3), (1, 13), (1, 7), [(4, 3), (4, 3)]),  # the last part has one repeat
+        ((4, 3), (1, 1), (1, 1), [(4, 3)]),
+    ):
+        with dask.config.set({"array.chunk-size": "200B", "scheduler": "synchronous"}):
+            result = tileops.tile(da.from_array(values, chunks=chunks), repeats)
+            assert result.numblocks == parts
+            assert np.array_equal(result.compute(), np.tile(values, repeats))
+        assert made == expected
+        made.clear()
+
+
 def test_more_chunks_than_a_graph_can_name_are_refused(da):
     with pytest.raises(tileops.OutputTooLargeError, match=r"axis 1 has 2 chunks.*rechunk\(\{0: -1"):
         tileops.tile(da.ones(4, chunks=2), (2, 2**40))
@@ -103,6 +128,15 @@ def test_computed_copies_are_writable(da):
         values = result.compute()
         assert values.flags.writeable
         assert values.flags.c_contiguous
+
+
+def test_an_assignment_to_a_copy_leaves_the_input(da):
+    for chunks in (2, 4):
+        x = da.from_array(np.arange(4), chunks=chunks)
+        for result in (tileops.tile(x, 1), tileops.expand(x, (4,), copy=True)):
+            result[0] = 9
+            assert result.compute().tolist() == [9, 1, 2, 3]
+            assert x.compute().tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("counts", [1, 2, (2, 1), (3, 2)])

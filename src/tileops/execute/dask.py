@@ -22,7 +22,11 @@ _MOST_CHUNKS = 2**20
 
 
 class Dask(Executor):
-    """Names chunks again, and repeats axes of one chunk inside it."""
+    """Names chunks again, and repeats axes of one chunk inside it.
+
+    As in the library, equal chunks of a result are one, and may be one of the input's: nobody
+    writes to a chunk. What is computed as a whole has memory of its own.
+    """
 
     __slots__ = ()
 
@@ -74,8 +78,8 @@ class Dask(Executor):
         return _repeat(x, plan, copy=None) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Repeat; each chunk owns its memory when it is computed."""
-        return _repeat(x, plan, copy=True)
+        """Repeat; what grows inside a chunk is copied when it is computed."""
+        return _repeat(x.copy(), plan, copy=True)  # an array of its own, which may be assigned to
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library cannot split an axis of size 0."""
@@ -109,7 +113,7 @@ def _zeros_like(block: Any, meta: Any) -> Any:
 
 
 def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
-    """Name the chunks of `x` again in the order of the result, then repeat inside them.
+    """Repeat inside the chunks of `x`, each different one once; name them in the result's order.
 
     The library's own tile and broadcast_to go through concatenation and bare NumPy, where
     masks, foreign byte orders and the layout of records are lost.
@@ -120,16 +124,33 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
         return x
     chunks = _chunks(x, plan)
     x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
-    for axis, after in enumerate(chunks):
-        before = x.numblocks[axis]
-        if len(after) != before:
-            order = list(range(before)) * (len(after) // before)
+    parts = [_parts(before, after) for before, after in zip(x.chunks, chunks, strict=True)]
+    made = [{part: i for i, part in enumerate(dict.fromkeys(along))} for along in parts]
+    x = _name(x, [[block for block, _ in along] for along in made])
+    counts = tuple(tuple(count for _, count in along) for along in made)
+    # A chunk that the library would give as it is, were it the only one.
+    is_bare = copy and all(len(along) == 1 for along in parts)
+    if is_bare or any(count != 1 for along in counts for count in along):
+        sizes = tuple(
+            tuple(n * count for n, count in zip(*of, strict=True))
+            for of in zip(x.chunks, counts, strict=True)
+        )
+        x = x.map_blocks(_stretch, copy, counts, chunks=sizes, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
+    return _name(x, [[of[part] for part in along] for of, along in zip(made, parts, strict=True)])
+
+
+def _parts(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Give, for each chunk of the result along an axis, the input's chunk and its repeats."""
+    blocks = (i % len(before) for i in range(len(after)))
+    return [(i, n // before[i] if before[i] else 1) for i, n in zip(blocks, after, strict=True)]
+
+
+def _name(x: Any, orders: list[list[int]]) -> Any:
+    """Name an array's chunks along each axis in another order, once or more often."""
+    for axis, order in enumerate(orders):
+        if order != list(range(x.numblocks[axis])):
             x = x.blocks[(slice(None),) * axis + (order,)]
-    repeats = tuple(
-        tuple(wanted // max(n, 1) for wanted, n in zip(after, before, strict=True))
-        for after, before in zip(chunks, x.chunks, strict=True)
-    )
-    return x.map_blocks(_stretch, copy, repeats, chunks=chunks, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
+    return x
 
 
 def _chunks_of(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
