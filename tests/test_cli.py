@@ -225,6 +225,16 @@ def test_an_image_needs_three_counts(tmp_path):
     assert run("tile", "x.png", "y.npy", "--repeats", 4, 6, cwd=tmp_path).returncode == 0
 
 
+def test_an_image_of_too_many_pixels_names_the_formats_that_hold_them(tmp_path):
+    Image.new("RGB", (1, 1)).save(tmp_path / "x.png")
+    for name, counts, part in (
+        ("y.webp", (16_384, 1, 1), "save as .png or .jpg or .jpeg or .npy"),
+        ("y.jpg", (1, 65_501, 1), "save as .png or .npy"),
+        ("y.png", (0, 1, 1), "save as .npy"),
+    ):
+        refused(run("tile", "x.png", name, "--repeats", *counts, cwd=tmp_path), part)
+
+
 def save(path, array):
     Image.fromarray(np.asarray(array, np.uint8)).save(path)
 

@@ -162,10 +162,11 @@ def _write_pixels(
             f"{path}: the result has shape {shape} of {dtype}; {kind.name} takes (height, width, "
             f"channels) of {kinds} channels; save as {' or '.join([*others, '.npy'])}"
         )
-    if not all(0 < side <= kind.side for side in shape[:2]):
+    if not _holds(kind, mode, shape):
+        others = [suffix for suffix, other in FORMATS.items() if _holds(other, mode, shape)]
         raise FileFormatError(
             f"{path}: the result has {shape[0]} by {shape[1]} pixels; {kind.name} takes 1 to "
-            f"{kind.side} along an axis; save as .npy"
+            f"{kind.side} along an axis; save as {' or '.join([*others, '.npy'])}"
         )
     pixels = np.empty(shape, dtype)
     fill(pixels)
@@ -173,6 +174,11 @@ def _write_pixels(
     image = Image.fromarray(pixels.reshape(shape[:2]) if channels == 1 else pixels)
     with _beside(path) as temporary:
         image.save(temporary, format=kind.name, **kind.options)
+
+
+def _holds(kind: Format, mode: str | None, shape: tuple[int, ...]) -> bool:
+    """Whether a format has pixels of a mode, and so many of them along both axes."""
+    return mode in kind.modes and all(0 < side <= kind.side for side in shape[:2])
 
 
 def _check_suffix(path: Path) -> None:

@@ -56,7 +56,10 @@ _IMAGE_AXES = 3
 _SUCH_AS = {TILE: "4 6 1", EXPAND: "1 1 3"}
 
 Source = Annotated[Path, Parameter(help="The .npy file or image (PNG, JPEG, WebP) to read.")]
-Target = Annotated[Path, Parameter(help="Where to write; replaced only when all went well.")]
+Target = Annotated[
+    Path,
+    Parameter(help="Where to write, as its suffix says; replaced only when all went well."),
+]
 Counts = Annotated[
     list[int],
     Parameter(converter=_whole_numbers, consume_multiple=True, negative="", allow_repeating=False),
@@ -80,7 +83,9 @@ def tile(
     device: Device = None,
     max_bytes: MaxBytes = None,
 ) -> None:
-    """Repeat the array in SRC along its axes and write it to DST; both come before the options.
+    """Repeat the array in SRC along its axes and write it to DST.
+
+    SRC and DST come before the options.
 
     Parameters
     ----------
@@ -102,7 +107,9 @@ def expand(
     device: Device = None,
     max_bytes: MaxBytes = None,
 ) -> None:
-    """Broadcast the array in SRC with a shape and write it to DST; both come before the options.
+    """Broadcast the array in SRC with a shape and write it to DST.
+
+    SRC and DST come before the options.
 
     Parameters
     ----------
