@@ -1,8 +1,8 @@
 """The matrix: each array library in an environment of its own, and the checks of the code.
 
-``nox`` runs all of it but the benchmarks and the oldest releases; ``nox -s tests-torch`` one
-session; arguments after ``--`` go to pytest. ``nox -s bench`` measures, and ``nox -s gpu`` on a
-GPU.
+``nox`` runs all of it but the benchmarks, the oldest releases and the newer Pythons; ``nox -s
+tests-torch`` one session; arguments after ``--`` go to pytest. ``nox -s bench`` measures, and
+``nox -s gpu`` on a GPU.
 """
 
 import shutil

@@ -86,8 +86,9 @@ def tile(
 
     Notes
     -----
-    Both lengths of `repeats` are NumPy's rule [1]_ and that of OpenVINO's Tile-1
-    [2]_. A negative count is refused on empty arrays too.
+    That `repeats` may have fewer or more entries than `x` has axes is the rule of
+    NumPy [1]_ and of OpenVINO's Tile-1 [2]_. A negative count is refused on empty
+    arrays too.
 
     References
     ----------

@@ -30,10 +30,8 @@ class TileOpsError(Exception):
     """Any refusal of this package."""
 
     def __str__(self) -> str:
-        """Give the text, short however long the names in it are: anybody may have given those.
-
-        Here, since names come from everywhere, and not when it is made, which compilers trace.
-        """
+        """Give the text, with names in it cut short: they may be anybody's, and of any length."""
+        # Not when the error is made: compilers trace that.
         text = super().__str__()
         if len(text) > _LONGEST_WORD:
             text = re.sub(r"\S+", lambda word: _shorten(word[0], _LONGEST_WORD), text)

@@ -14,8 +14,9 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
 
     The published schema contradicts itself: it gives `tiles` and `axis` the type T
     of the input, a float, and declares T1 = int64 "to constrain tiles and axis's type"
-    without using it. This takes the union of both, the letter and the intent. It also
-    gives the output the shape of the input, which is so for ``tiles = 1`` alone.
+    without using it. This function takes both types, the letter and the intent. The
+    schema also says that the output has the shape of the input, which is so for
+    ``tiles = 1`` alone; here it has the shape of what is repeated.
 
     Parameters
     ----------
