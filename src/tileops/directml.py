@@ -87,7 +87,7 @@ class TensorDesc:
     sizes: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Keep the sizes in a tuple, so that equal descriptions are equal."""
+        """Keep the sizes in a tuple, so that a list of the same sizes makes an equal tensor."""
         object.__setattr__(self, "sizes", _tuple(self.sizes))
 
     @property
@@ -135,7 +135,7 @@ class TileOperatorDesc:
     repeats: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Keep the repeats in a tuple, so that equal descriptions are equal."""
+        """Keep the repeats in a tuple, so that a list of the same ones makes an equal operator."""
         object.__setattr__(self, "repeats", _tuple(self.repeats))
 
     @property
