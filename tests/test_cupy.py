@@ -23,6 +23,38 @@ def test_the_current_stream_is_used(cp):
     assert (result.reshape(3, -1) == x).all()
 
 
+@pytest.mark.usefixtures("thresholds")
+@pytest.mark.parametrize("current", [0, 1])
+def test_arrays_may_be_on_another_device_than_the_current_one(cp, current):
+    if cp.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("one device here")
+    for device in range(2):
+        with cp.cuda.Device(device):
+            x, out = cp.arange(6).reshape(2, 3), cp.empty((4, 9), int)
+        with cp.cuda.Device(current):
+            result = tileops.tile(x, (2, 3))
+            assert tileops.tile(x, (2, 3), out=out) is out
+            assert tileops.expand(x, (4, 1, 1)).device == result.device == x.device
+            assert cp.cuda.Device().id == current
+            total = tileops.tile_adjoint(out, (2, 3), (2, 3))
+        assert (result.get() == out.get()).all()
+        assert (total.get() == 6 * x.get()).all()
+
+
+@pytest.mark.usefixtures("thresholds")
+def test_out_may_lie_between_the_elements_of_the_input(cp):
+    """The library would copy all repeats of the input."""
+    whole, pool = cp.arange(4000).reshape(4, 1000), cp.cuda.MemoryPool()
+    x, out = whole[:, :2], whole[:, 3:999]
+    expected = cp.tile(x, (1, 498)).get()
+    with cp.cuda.using_allocator(pool.malloc):
+        tileops.tile(x, (1, 498), out=out)
+    assert (out.get() == expected).all()
+    assert (whole[:, 999].get() == range(999, 4000, 1000)).all()
+    assert pool.total_bytes() < out.nbytes / 4
+    pool.free_all_blocks()
+
+
 def test_a_subclass_is_refused(cp):
     class Mine(cp.ndarray):
         pass

@@ -406,7 +406,9 @@ class CuPy(Variant):
 
     @property
     def dtypes(self):
-        return {**STANDARD, "float16": 2}
+        import ml_dtypes  # noqa: F401 (NumPy then knows bfloat16)
+
+        return {**STANDARD, "float16": 2, "bfloat16": 2}
 
     def plain(self, bits, dtype):
         return self.module.asarray(np.array(bits).view(dtype))

@@ -49,6 +49,8 @@ class CuPy(Executor):
         _out.check_layout(name, x, out, plan)
         _out.check_memory(name, _memory(x), _memory(out))
         with x.device:
+            if cupy.may_share_memory(x, out):  # by bounds: the library would copy all repeats
+                x = x.copy()
             _write(x, plan, out)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
