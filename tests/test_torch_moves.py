@@ -122,6 +122,22 @@ def test_modes_and_subclasses_see_an_operation(torch, x, call, native):
     assert call(parameter).requires_grad
 
 
+def test_a_default_device_is_no_mode_that_looks_on(torch, x, monkeypatch):
+    from tileops.execute import torch as executor
+
+    made = []
+    monkeypatch.setattr(executor, "_new", lambda *args, new=executor._new: made.append(new(*args)))
+    monkeypatch.setattr(executor, "HUGE", 1)
+    monkeypatch.setattr(executor.host, "LEAST", 1)
+
+    with torch.device("meta"):
+        tileops.tile(x, (2, 3, 2))
+        assert same(made.pop(), x.repeat(2, 3, 2))
+        with torch.overrides.BaseTorchFunctionMode():
+            assert same(tileops.tile(x, (2, 3, 2)), x.repeat(2, 3, 2))
+    assert made == []
+
+
 def test_nothing_is_saved_for_the_gradient(torch, x):
     saved = []
     a = x.requires_grad_()

@@ -9,6 +9,7 @@ import torch
 from torch import strided
 from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: PLC0414 (exported)
 from torch.jit import is_tracing
+from torch.utils._device import DeviceContext
 
 from tileops._moves import make_nest
 from tileops._plan import Plan, cached_plan, contiguous, make_plan
@@ -306,9 +307,17 @@ def _is_plain(x: Any) -> bool:
     return (
         type(x) in PLAIN
         and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
-        and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001 (there is no public name)
-        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001
+        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001 (there is no public name)
+        and not _is_function_seen()
     )
+
+
+def _is_function_seen() -> bool:
+    """Whether a mode intercepts functions, other than that of a default device."""
+    if not torch._C._is_torch_function_mode_enabled():  # noqa: SLF001
+        return False
+    modes = torch.overrides._get_current_function_mode_stack()  # noqa: SLF001
+    return any(type(mode) is not DeviceContext for mode in modes)
 
 
 def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
