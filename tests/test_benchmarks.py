@@ -1,5 +1,6 @@
 """The benchmark of GPUs, which runs without one to show that it works."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import tileops
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,6 +24,28 @@ def test_every_workload_fills_a_gpu_at_full_scale():
         assert [workload.name for workload in found] == [workload.name for workload in WORKLOADS]
         for workload in found:
             assert workload.result_bytes >= LEAST_RESULT * scale / 2
+
+
+@pytest.mark.library("torch")
+def test_always_planned_is_planned_however_small(monkeypatch):
+    """In PyTorch, with tensors of the CPU as a GPU's."""
+    import torch
+    from benchmarks.gpu.planning import always_planned
+
+    from tileops.execute import device
+    from tileops.execute import torch as executor
+
+    found = []
+    repeat = device.repeat
+    monkeypatch.setattr(executor, "_KINDS", {"cpu": device})
+    monkeypatch.setattr(device, "repeat", lambda *args: found.append(args) or repeat(*args))
+    x = torch.arange(3)
+    for planned in (True, False):
+        with always_planned("cuda") if planned else contextlib.nullcontext():
+            assert tileops.tile(x, 2).tolist() == [0, 1, 2, 0, 1, 2]
+            tileops.tile(x, 2, out=torch.empty(6, dtype=x.dtype))
+        assert len(found) == (2 if planned else 0)
+        found.clear()
 
 
 @pytest.mark.library("torch", "jax")
