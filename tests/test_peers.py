@@ -69,7 +69,8 @@ def test_jax():
             jnp.broadcast_to(jnp.ones(shape), target)
     code = "import jax.numpy as jnp; jnp.tile(jnp.ones((1, 1)), (2**32, 2**32))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode < 0, "the process ends by a signal"
+    by_a_signal = jax.__version_info__ < (0, 11)
+    assert (done.returncode < 0) if by_a_signal else (done.returncode == 1)
     assert "overflow in static extent product" in done.stderr
 
 
