@@ -100,7 +100,7 @@ def new(x: Any, plan: Plan) -> Any:
         # A reshape has to copy nothing, or little.
         is_flat = x.flags.c_contiguous or x.nbytes <= _COPIED
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
-            rows = make_contiguous_job(plan, x.ndim, x.itemsize).fresh
+            rows = make_contiguous_job(plan, x.itemsize).fresh
             if rows:
                 return _repeated(x, rows).reshape(plan.shape)
     result = np.empty(plan.shape, dtype)
@@ -172,10 +172,10 @@ def make_job(
 
 
 @lru_cache(maxsize=4096)
-def make_contiguous_job(plan: Plan, rank: int, itemsize: int, alignment: int = _ALIGNMENT) -> Job:
-    """Plan a copy of an array of some rank between arrays in the order of their elements."""
-    source = contiguous(plan.padded[len(plan.padded) - rank :], itemsize)
-    job = make_job(plan, source, contiguous(plan.shape, itemsize), itemsize, alignment)
+def make_contiguous_job(plan: Plan, itemsize: int, alignment: int = _ALIGNMENT) -> Job:
+    """Plan a copy between arrays in the order of their elements."""
+    source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
+    job = make_job(plan, source, target, itemsize, alignment)
     return job._replace(
         rows=rows_repeated(job.nest, is_new=False), fresh=rows_repeated(job.nest, is_new=True)
     )
@@ -209,7 +209,7 @@ def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) ->
     # To ask for addresses takes longer than a small copy gains by words that suit them.
     is_large = plan.nbytes >= _ALWAYS
     alignment = alignment_of(address_of(x), address_of(out)) if is_large else _ALIGNMENT
-    job = make_contiguous_job(plan, x.ndim, x.itemsize, alignment)
+    job = make_contiguous_job(plan, x.itemsize, alignment)
     if len(job.rows) > 1:
         rows, repeats = job.rows[-1]
         inside = _repeated(x, job.rows[:-1]).reshape(rows, 1, -1)
