@@ -63,7 +63,8 @@ def rows_repeated(nest: Nest, is_new: bool) -> Chain:
 
     Only for copies between contiguous memory. A library's own repetition writes all repeats of a
     row before the next row. Where several follow one another, all but the last make temporaries. If
-    the result is not new, the last one repeats the outermost axis, and is written by broadcasting.
+    the result is not new, the last one repeats the outermost axis, and is written by broadcasting;
+    one alone would be a copy, which a plan makes.
     """
     steps, rows = [], 1
     for n, stride in zip(nest.sizes, nest.source, strict=True):
@@ -77,7 +78,7 @@ def rows_repeated(nest: Nest, is_new: bool) -> Chain:
     inner_first = tuple(reversed(steps))
     if len(steps) > 1:
         return _cheapest_chain(nest, inner_first, is_new)
-    return inner_first if steps and _loop_is_fastest(nest, *steps[0]) else ()
+    return inner_first if is_new and steps and _loop_is_fastest(nest, *steps[0]) else ()
 
 
 def _cheapest_chain(nest: Nest, steps: Chain, is_new: bool) -> Chain:

@@ -68,12 +68,10 @@ class Job(NamedTuple):
     """The steps, where one thread takes them all."""
     threads: int
     """How many threads it is worth."""
-    rows: Chain = ()
-    """Rows and repeats of calls of `ndarray.repeat`, if these are as fast as any steps.
-
-    Between contiguous arrays alone; empty elsewhere.
-    """
-    fresh: Chain = ()
+    chain: Chain = ()
+    """The repetitions that take the place of the steps, if they cost less: between contiguous
+    arrays alone; empty elsewhere."""
+    new_chain: Chain = ()
     """The same for a new result, which the last of them makes, too."""
 
 
@@ -100,9 +98,9 @@ def new(x: Any, plan: Plan) -> Any:
         # A reshape has to copy nothing, or little.
         is_flat = x.flags.c_contiguous or x.nbytes <= _COPIED
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
-            rows = make_contiguous_job(plan, x.itemsize).fresh
-            if rows:
-                return _repeated(x, rows).reshape(plan.shape)
+            chain = make_contiguous_job(plan, x.itemsize).new_chain
+            if chain:
+                return _repeated(x, chain).reshape(plan.shape)
     result = np.empty(plan.shape, dtype)
     write(x, plan, result)
     return result
@@ -177,15 +175,16 @@ def make_contiguous_job(plan: Plan, itemsize: int, alignment: int = _ALIGNMENT) 
     source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
     job = make_job(plan, source, target, itemsize, alignment)
     return job._replace(
-        rows=rows_repeated(job.nest, is_new=False), fresh=rows_repeated(job.nest, is_new=True)
+        chain=rows_repeated(job.nest, is_new=False), new_chain=rows_repeated(job.nest, is_new=True)
     )
 
 
-def _repeated(x: Any, steps: Chain) -> Any:
+def _repeated(x: Any, chain: Chain) -> Any:
+    """Carry out repetitions of rows, each into new memory."""
     flags = x.flags
     is_read = flags.carray or not flags.c_contiguous or x.nbytes < LEAST
     words = x if is_read and x.dtype.names is None else _bytes(x)
-    for rows, repeats in steps:
+    for rows, repeats in chain:
         words = words.reshape(rows, -1).repeat(repeats, 0)
     return words if words.dtype == x.dtype else words.reshape(-1).view(x.dtype)
 
@@ -210,9 +209,9 @@ def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) ->
     is_large = plan.nbytes >= _ALWAYS
     alignment = alignment_of(address_of(x), address_of(out)) if is_large else _ALIGNMENT
     job = make_contiguous_job(plan, x.itemsize, alignment)
-    if len(job.rows) > 1:
-        rows, repeats = job.rows[-1]
-        inside = _repeated(x, job.rows[:-1]).reshape(rows, 1, -1)
+    if job.chain:
+        rows, repeats = job.chain[-1]
+        inside = _repeated(x, job.chain[:-1]).reshape(rows, 1, -1)
         out.reshape(rows, repeats, -1)[...] = inside
         return
     sizes, source, target, *_ = job.nest
