@@ -11,7 +11,7 @@ import onnx
 from onnx.backend.base import Backend, BackendRep
 
 from tileops import execute
-from tileops._rules import TILE, Operator, describe, show, type_name
+from tileops._rules import TILE, Operator, describe, known, show, type_name
 from tileops._run import check_options, run
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
@@ -158,8 +158,7 @@ class _LibraryBackend(Backend):
         if len(set(outputs)) < len(outputs):
             raise UnsupportedError("the graph lists an output twice")
         nodes, inputs = deepcopy((list(graph.node), inputs))  # the model may be changed later
-        where = cls.executor, device, max_bytes
-        return _Prepared(nodes, inputs, outputs, constants, opset, *where)
+        return _Prepared(nodes, inputs, outputs, constants, opset, cls.executor, device, max_bytes)
 
     @classmethod
     def run_model(  # type: ignore[override]
@@ -202,8 +201,10 @@ class _LibraryBackend(Backend):
             # Each input by its place: a name may stand there twice, with two values.
             alone.input[:] = [f"{i}: {name}" for i, name in enumerate(node.input)]
         undeclared = dict.fromkeys(alone.input, onnx.TypeProto.Tensor())
-        where = cls.executor, device, max_bytes
-        return _Prepared([alone], undeclared, list(node.output), {}, opset, *where).run(inputs)
+        prepared = _Prepared(
+            [alone], undeclared, list(node.output), {}, opset, cls.executor, device, max_bytes
+        )
+        return prepared.run(inputs)
 
     @classmethod
     def _device(cls, device: str | None) -> str | None:
@@ -257,8 +258,9 @@ class _Prepared(BackendRep):
         last_use |= dict.fromkeys(self.outputs, -1)  # kept to the end
         for i, node in enumerate(self.nodes):
             arguments = [values[name] for name in node.input]
-            where = self.executor, self.device, self.max_bytes
-            values[node.output[0]] = run_node(node, self.opset, arguments, *where)
+            values[node.output[0]] = run_node(
+                node, self.opset, arguments, self.executor, self.device, self.max_bytes
+            )
             for name in set(node.input):
                 if last_use[name] == i:
                     del values[name]
@@ -334,9 +336,8 @@ def _check_input(name: str, value: Any, declared: Any) -> None:
     dims = dims_of(declared)
     if dims is not None:
         shape = executor.shape(f"input {name!r}", value)
-        known = [dim if isinstance(dim, int) else None for dim in dims]
         if len(shape) != len(dims) or any(
-            size not in {None, n} for size, n in zip(known, shape, strict=True)
+            known(dim) and dim != n for dim, n in zip(dims, shape, strict=True)
         ):
             raise ShapeError(
                 f"input {name!r} has shape {shape}; the model declares {show(dims)}; reshape it"
