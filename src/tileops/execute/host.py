@@ -138,7 +138,7 @@ def _is_copied(x: Any, plan: Plan) -> bool:
     if x.itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * x.nbytes:
         return False
     steps = [abs(step) for n, step in zip(x.shape, x.strides, strict=True) if n > 1 and step != 0]
-    return steps[-1:] not in ([], [x.itemsize])
+    return bool(steps) and steps[-1] != x.itemsize
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:
@@ -165,8 +165,13 @@ def make_job(
 ) -> Job:
     """Plan a repetition between strides in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
-    dtypes = word_dtype(nest.word // nest.copies), word_dtype(nest.word)
-    return Job(nest, *dtypes, plan_host(nest), threads_for(nest))
+    return Job(
+        nest,
+        read=word_dtype(nest.word // nest.copies),
+        written=word_dtype(nest.word),
+        move=plan_host(nest),
+        threads=threads_for(nest),
+    )
 
 
 @lru_cache(maxsize=4096)
