@@ -22,7 +22,7 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
     if type(value) is not tuple:
         if not isinstance(value, (tuple, list)):
             return _read_other(argument, value, of)
-        value = _entries(argument, value)
+        value = _as_tuple(argument, value)
     for count in value:  # of few counts, a loop takes half the time of a set of their types
         if type(count) is not int:
             return tuple(_read_one(argument, f"[{i}]", n, of) for i, n in enumerate(value))
@@ -60,10 +60,10 @@ def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
         raise _unreadable(argument, value) from error
     if isinstance(number, str) or number > MOST_COUNTS:
         raise _too_many(argument, number)
-    return _entries(argument, value)
+    return _as_tuple(argument, value)
 
 
-def _entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
+def _as_tuple(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
     try:
         return tuple(value)
     except MemoryError:
