@@ -65,7 +65,7 @@ class Dask(Executor):
                 )
         chunks = _least_chunks(x, plan)
         if chunks <= _MOST_CHUNKS:
-            chunks = prod(map(len, _chunks(x, plan)))
+            chunks = prod(map(len, _result_chunks(x, plan)))
         if chunks > _MOST_CHUNKS:
             raise OutputTooLargeError(
                 f"{name}: the result of shape {show(plan.shape)} has {show(chunks)} chunks or "
@@ -122,7 +122,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
         return da.from_array(np.empty_like(x._meta, shape=plan.shape), chunks=-1)  # noqa: SLF001
     if plan.is_identity and not copy:
         return x
-    chunks = _chunks(x, plan)
+    chunks = _result_chunks(x, plan)
     x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
     parts = [_parts(before, after) for before, after in zip(x.chunks, chunks, strict=True)]
     made = [{part: i for i, part in enumerate(dict.fromkeys(along))} for along in parts]
@@ -153,7 +153,7 @@ def _name(x: Any, orders: list[list[int]]) -> Any:
     return x
 
 
-def _chunks_of(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
+def _input_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Give the chunks of an array along the axes of a plan's padded shape."""
     return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks  # type: ignore[no-any-return]
 
@@ -165,19 +165,19 @@ def _least_chunks(x: Any, plan: Plan) -> int:
     that none exceeds Dask's chunk size.
     """
     chunks, nbytes = 1, x.dtype.itemsize
-    for c, n, r in zip(_chunks_of(x, plan), plan.padded, plan.repeats, strict=True):
+    for c, n, r in zip(_input_chunks(x, plan), plan.padded, plan.repeats, strict=True):
         chunks *= len(c) * r if len(c) > 1 else 1
         nbytes *= n * r if len(c) == 1 else max(c)
     return chunks * (nbytes // parse_bytes(dask.config.get("array.chunk-size")) or 1)
 
 
-def _chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
+def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Give the result's chunks along each axis.
 
     An axis of one chunk is cut into as many of its repeats as fill a chunk of Dask's size; one of
     several chunks has these again for each repeat.
     """
-    axes = list(zip(plan.padded, plan.repeats, _chunks_of(x, plan), strict=True))
+    axes = list(zip(plan.padded, plan.repeats, _input_chunks(x, plan), strict=True))
     grows = [r != 1 and len(c) == 1 for _, r, c in axes]
     a_round = x.dtype.itemsize * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
     rounds = normalize_chunks(
