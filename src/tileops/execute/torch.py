@@ -151,9 +151,9 @@ class Torch(Executor):
         if is_dynamo_compiling():
             from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
 
-            rule, argument = operator.align, operator.argument
+            argument = operator.argument
             plan = torch_compile.plan_numbers(
-                rule, argument.least, argument.greatest, shape, counts, itemsize
+                operator.align, argument.least, argument.greatest, shape, counts, itemsize
             )
             if plan is None:  # a size is a symbol, and so are bytes and strides, known or not
                 plan = make_plan(operator, shape, counts, itemsize)._replace(nbytes=0, strides=())
@@ -377,8 +377,8 @@ def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`; False if PyTorch's own copy is as fast."""
     source, target = _memory(x), _memory(out)
     if _KINDS[x.device.type] is host:
-        words = as_array(source), plan, as_array(target, writable=True)
-        host.write(*words, torch.get_num_threads())
+        written = as_array(target, writable=True)
+        host.write(as_array(source), plan, written, torch.get_num_threads())
         return True
     offsets = (array.storage_offset() * array.itemsize for array in (x, out))
     alignment = alignment_of(source.address, target.address, *offsets)
