@@ -136,6 +136,7 @@ def plan_host(nest: Nest) -> Move:
 def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     """Plan a copy of many short runs: in a temporary that is repeated as a whole, or in passes."""
     most = min(_BLOCK, nest.nbytes // _SHARE)
+    # In the innermost cache if that has room for all of the source, else in the next.
     block = _alike(nest, box(_inside(nest), nest.word, min(_NEAR, most)))
     if not _has_all(nest, block):
         block = _alike(nest, box(_inside(nest), nest.word, most))
@@ -258,7 +259,7 @@ def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         if more > 1 and (is_cheap or source != 0 or n >= _REPEATS_IN_PART * more):
             size = max(1, n // more)
-            if size >= _PAIRED:
+            if size >= _PAIRED:  # each part begins with a pair
                 size += size % 2
             block[axis] = size
             more = ceil(more / n)

@@ -45,7 +45,7 @@ _LARGEST = 3 * 1024 * 1024
 _PASSED = 256 * 1024
 """Results at least this large: short repeats are written in passes."""
 _LONG = 16
-"""Repeats of a row that take at least this much together, and rows of it, have fast loops."""
+"""Rows of at least this much have fast loops, and so have rows whose repeats together take it."""
 
 # Rows, words and repeats
 _FEW_REPEATS = 3
@@ -55,7 +55,7 @@ _MANY_REPEATS = 512
 _IN_BLOCKS = 24 * 1024
 """The fewest repeats, of all rows together, for which they are."""
 _COMPUTED_FROM = 2048
-"""The fewest words whose repeats are faster to compute than to write by a library's own."""
+"""The fewest words whose repeats are faster to compute than to write by a library's loop."""
 
 
 def rows_repeated(nest: Nest, is_new: bool) -> Chain:
@@ -143,7 +143,7 @@ def _loop_is_fastest(nest: Nest, rows: int, repeats: int) -> bool:
     """Whether a library's loop repeats rows fastest: of many short ones, words or passes may be."""
     row = nest.nbytes // (rows * repeats)
     if nest.copies > 1:
-        if nest.source[-1] != 0:
+        if nest.source[-1] != 0:  # each word that is computed holds all repeats
             return rows < _COMPUTED_FROM
         return nest.nbytes < _PASSED or row * repeats >= _LONG
     is_fast = row >= (DIRECT if rows == 1 else _LONG) or _has_loop(row)
