@@ -10,8 +10,8 @@ from tileops._rules import (
     check_counts,
     check_size,
     shape_argument,
-    show,
 )
+from tileops._texts import show
 from tileops.errors import DTypeError, ShapeError
 from tileops.execute import executor_of
 

@@ -5,7 +5,8 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, describe, exceeds, show, type_name
+from tileops._rules import Argument, exceeds
+from tileops._texts import describe, show, type_name
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, prod
 from operator import index
-from reprlib import Repr
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from tileops._texts import show
 from tileops.errors import (
     DTypeError,
     OutputTooLargeError,
@@ -23,14 +23,6 @@ from tileops.errors import (
 
 LIMIT = 2**63 - 1
 """The largest extent, element count and byte count: what a signed 64-bit integer holds."""
-
-_SHOWN = 64
-"""The most counts that an error lists."""
-_WIDEST = 200
-"""The most characters of any other value that an error shows."""
-_repr = Repr()  # unlike `repr`, it reads of a long list only what it shows
-_repr.maxtuple = _repr.maxlist = _repr.maxdict = _repr.maxset = _SHOWN
-_repr.maxstring = _repr.maxother = 3 * _WIDEST
 
 
 class Argument(NamedTuple):
@@ -110,34 +102,6 @@ def is_less(count: int, other: int) -> bool:
 def exceeds(count: int, limit: float) -> bool:
     """Whether a count, or a product of sizes, is known to be past a limit."""
     return known(count) and count > limit
-
-
-def show(counts: int | tuple[int, ...]) -> str:
-    """Write counts for an error: short, however long they are."""
-    if isinstance(counts, tuple):
-        shown = [show(count) for count in counts[:_SHOWN]]
-        shown += ["..."] * (len(counts) > _SHOWN)
-        return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
-    if known(counts) and abs(counts) > LIMIT**2:
-        power = f"2**{counts.bit_length() - 1}"
-        return f"{power} or more" if counts > 0 else f"-{power} or less"
-    return str(counts)
-
-
-def type_name(cls: type) -> str:
-    """Name a class, by its module, too, unless it is built in."""
-    name = cls.__qualname__
-    return name if cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
-
-
-def describe(value: Any) -> str:
-    """Write what was given in place of something else: its type, and what fits of its value."""
-    name = type_name(type(value))
-    try:
-        text = show(value) if type(value) is int else " ".join(_repr.repr(value).split())
-    except Exception:  # noqa: BLE001 (it is anybody's code, or an int of thousands of digits)
-        return name
-    return f"{name} {text if len(text) <= _WIDEST else text[:_WIDEST] + '...'}"
 
 
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:

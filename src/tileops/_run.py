@@ -6,7 +6,8 @@ from typing import Any
 
 from tileops._counts import is_array, read_counts
 from tileops._plan import Plan
-from tileops._rules import Operator, check_dtype, check_limit, describe, is_equal, show
+from tileops._rules import Operator, check_dtype, check_limit, is_equal
+from tileops._texts import describe, show
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import executor_of, executors
 

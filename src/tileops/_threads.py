@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 from warnings import warn
 
-from tileops._rules import describe
+from tileops._texts import describe
 
 VARIABLE = "TILEOPS_NUM_THREADS"
 """The environment variable that limits the threads of a copy; 1 for none but the caller's."""

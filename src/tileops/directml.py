@@ -14,13 +14,12 @@ from tileops._rules import (
     Argument,
     Operator,
     check_counts,
-    describe,
     exceeds,
     result_shape,
-    show,
     tile_repeats_unpadded,
 )
 from tileops._run import run
+from tileops._texts import describe, show
 from tileops.errors import (
     DTypeError,
     OutputTooLargeError,

@@ -14,7 +14,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from tileops._rules import type_name
+from tileops._texts import type_name
 from tileops.errors import DTypeError
 from tileops.execute.array_api import Executor
 

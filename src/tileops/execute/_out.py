@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tileops._plan import Plan
-from tileops._rules import type_name
+from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute._memory import Memory, as_array
 

@@ -12,7 +12,8 @@ import array_api_compat
 import numpy as np
 
 from tileops._plan import Plan, cached_plan, make_plan
-from tileops._rules import Operator, type_name
+from tileops._rules import Operator
+from tileops._texts import type_name
 from tileops.errors import DTypeError, ShapeError
 
 _UNKNOWN = 16

@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from tileops._plan import Plan
-from tileops._rules import type_name
+from tileops._texts import type_name
 from tileops.errors import DTypeError
 from tileops.execute import _out, device
 from tileops.execute._memory import Memory, alignment_of

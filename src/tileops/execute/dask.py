@@ -10,8 +10,9 @@ from dask.array.core import normalize_chunks
 from dask.utils import parse_bytes
 
 from tileops._plan import Plan
-from tileops._rules import TILE, show
+from tileops._rules import TILE
 from tileops._run import run
+from tileops._texts import show
 from tileops._threads import single_threaded
 from tileops.errors import OutputTooLargeError, ShapeError
 from tileops.execute.array_api import Executor

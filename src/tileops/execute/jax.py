@@ -14,7 +14,8 @@ import numpy as np
 from jax.sharding import AxisType, PartitionSpec
 
 from tileops._plan import MOST_AXES, Plan
-from tileops._rules import LIMIT, Operator, extent, is_empty, is_equal, known, show
+from tileops._rules import LIMIT, Operator, extent, is_empty, is_equal, known
+from tileops._texts import show
 from tileops.errors import DTypeError, OutputTooLargeError
 from tileops.execute.array_api import Executor, wide_dtype
 

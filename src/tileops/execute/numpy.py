@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tileops._plan import Plan
-from tileops._rules import Operator, type_name
+from tileops._rules import Operator
+from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
 from tileops.execute._memory import memory_of

@@ -13,7 +13,8 @@ from torch.utils._device import DeviceContext
 
 from tileops._moves import make_nest
 from tileops._plan import Plan, cached_plan, contiguous, make_plan
-from tileops._rules import Operator, is_equal, type_name
+from tileops._rules import Operator, is_equal
+from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
 from tileops.execute._memory import HUGE, Memory, alignment_of, as_array, prefer_huge_pages

@@ -7,7 +7,8 @@ import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 from tileops._plan import Plan, make_plan
-from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_less, known, show
+from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_less, known
+from tileops._texts import show
 from tileops.errors import RepeatsError, RepeatsTypeError, TileOpsError
 
 

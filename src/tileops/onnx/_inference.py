@@ -7,16 +7,8 @@ precise and no less, so that a compiler may use either. It needs no ONNX.
 from typing import Any
 
 from tileops._counts import entries, is_sequence, read_counts
-from tileops._rules import (
-    LIMIT,
-    Argument,
-    check_counts,
-    known,
-    no_broadcast,
-    pad,
-    shape_argument,
-    show,
-)
+from tileops._rules import LIMIT, Argument, check_counts, known, no_broadcast, pad, shape_argument
+from tileops._texts import show
 from tileops.errors import OutputTooLargeError
 from tileops.onnx._schemas import EXPAND_13, TILE_13
 

@@ -9,7 +9,7 @@ from google.protobuf.message import EncodeError
 from onnx import helper, numpy_helper
 from onnx.external_data_helper import uses_external_data
 
-from tileops._rules import show, type_name
+from tileops._texts import show, type_name
 from tileops.errors import DTypeError, UnsupportedError
 
 DEFAULT_DOMAIN = ("", "ai.onnx")

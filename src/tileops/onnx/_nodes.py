@@ -7,7 +7,7 @@ import numpy as np
 from onnx import helper
 
 from tileops import execute
-from tileops._rules import describe, type_name
+from tileops._texts import describe, type_name
 from tileops.errors import (
     DTypeError,
     OutputTooLargeError,

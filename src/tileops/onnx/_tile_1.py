@@ -16,11 +16,10 @@ from tileops._rules import (
     Argument,
     Operator,
     check_dtype,
-    describe,
     in_range,
     out_of_range,
-    show,
 )
+from tileops._texts import describe, show
 from tileops.errors import ShapeError, ShapeTypeError
 
 FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}

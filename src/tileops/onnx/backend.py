@@ -11,8 +11,9 @@ import onnx
 from onnx.backend.base import Backend, BackendRep
 
 from tileops import execute
-from tileops._rules import TILE, Operator, describe, known, show, type_name
+from tileops._rules import TILE, Operator, known
 from tileops._run import check_options, run
+from tileops._texts import describe, show, type_name
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
 from tileops.execute.numpy import PLAIN
