@@ -214,7 +214,7 @@ def _check_meanings(model: Any) -> None:
 
 
 def _convert(model: Any, version: int, original: Any) -> Any:
-    """Convert all nodes but the stand-ins; declared types stay as they were declared."""
+    """Convert all nodes but the stand-ins."""
     try:
         converted = version_converter.convert_version(model, version)
     except _REFUSALS as error:
@@ -225,14 +225,7 @@ def _convert(model: Any, version: int, original: Any) -> Any:
         # In a branch, adapters name what they add like values outside of it.
         kept = {"", *_made(before), *(value.name for value in graph.output)}
         _rename(graph, {n: _unique(n, taken) for n in _made(graph) if n not in kept})
-        # The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
-        for values, of in ((graph.input, first.input), (graph.output, first.output)):
-            declared = {value.name: value for value in of}
-            for value in values:
-                value.CopyFrom(declared.get(value.name, value))
-        declared = {value.name: value for value in first.value_info}
-        names = [value.name for value in graph.value_info]
-        _set(graph.value_info, [declared[name] for name in names if name in declared])
+        _redeclare(graph, first)
         if model.ir_version <= FIRST_IR:
             _name_constants(graph)
     return converted
@@ -293,6 +286,20 @@ def _rename(graph: Any, names: dict[str, str]) -> None:
             values[:] = [names.get(name, name) for name in values]
     for tensor in graph.initializer:
         tensor.name = names.get(tensor.name, tensor.name)
+
+
+def _redeclare(graph: Any, original: Any) -> None:
+    """Declare types as they were, and no others.
+
+    The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
+    """
+    for values, of in ((graph.input, original.input), (graph.output, original.output)):
+        declared = {value.name: value for value in of}
+        for value in values:
+            value.CopyFrom(declared.get(value.name, value))
+    declared = {value.name: value for value in original.value_info}
+    names = [value.name for value in graph.value_info]
+    _set(graph.value_info, [declared[name] for name in names if name in declared])
 
 
 def _name_constants(graph: Any) -> None:
