@@ -89,7 +89,7 @@ def set_thresholds(monkeypatch, name):
         monkeypatch.setattr(torch, "_PER_BYTE", 0.0)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
-        monkeypatch.setattr(torch, "_KINDS", {"cpu": torch.device, "cuda": torch.device})
+        monkeypatch.setattr(torch, "_MOVERS", {"cpu": torch.device, "cuda": torch.device})
     forget_plans()
 
 

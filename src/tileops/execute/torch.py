@@ -54,7 +54,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 _MOST_SUMMED = 64
 """The most axes that the library sums over."""
 
-_KINDS = {"cpu": host, "cuda": device}
+_MOVERS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
 
 # What PyTorch's copy on a CPU costs beside moving bytes, in ns of one thread
@@ -326,10 +326,10 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
 
     `strides` are those of `out`, if there is one.
     """
-    kind = _KINDS.get(x.device.type)
-    if kind is None or plan.nbytes < kind.LEAST:
+    mover = _MOVERS.get(x.device.type)
+    if mover is None or plan.nbytes < mover.LEAST:
         return False
-    return kind is not host or _has_many_loops(plan, x.stride(), strides, torch.get_num_threads())
+    return mover is not host or _has_many_loops(plan, x.stride(), strides, torch.get_num_threads())
 
 
 @lru_cache(maxsize=4096)
@@ -377,7 +377,7 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
 def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`; False if PyTorch's own copy is as fast."""
     source, target = _memory(x), _memory(out)
-    if _KINDS[x.device.type] is host:
+    if _MOVERS[x.device.type] is host:
         written = as_array(target, writable=True)
         host.write(as_array(source), plan, written, torch.get_num_threads())
         return True
