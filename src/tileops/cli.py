@@ -3,13 +3,14 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import tileops
 from tileops import execute
 from tileops._rules import EXPAND, TILE, Operator, check_limit, result_shape
+from tileops._run import run
 from tileops.execute.array_api import Executor
 
 try:
@@ -93,7 +94,7 @@ def tile(
         How often each axis is repeated, aligned on the right. The axes of an image are
         height, width and channels: 4 6 1 makes a wall of 4 rows of 6.
     """
-    _apply(TILE, tileops.tile, src, dst, repeats, library, device, max_bytes)
+    _apply(TILE, src, dst, repeats, library, device, max_bytes)
 
 
 @app.command(usage="Usage: tileops expand SRC DST --shape INT... [OPTIONS]")
@@ -117,7 +118,7 @@ def expand(
         The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is. The axes
         of an image are height, width and channels: 1 1 3 makes RGB of a gray one.
     """
-    _apply(EXPAND, tileops.expand, src, dst, shape, library, device, max_bytes)
+    _apply(EXPAND, src, dst, shape, library, device, max_bytes)
 
 
 @app.command
@@ -143,7 +144,6 @@ def _describe(name: str) -> tuple[str, str]:
 
 def _apply(
     operator: Operator,
-    function: Callable[..., Any],
     src: Path,
     dst: Path,
     counts: list[int],
@@ -172,22 +172,22 @@ def _apply(
 
     def fill(out: Any) -> None:
         if carried is x:
-            function(x, counts, out=out)
+            run(operator, x, counts, out=out)
         else:
-            out[...] = _computed(library, lambda: executor.to_numpy(function(carried, counts)))
+            out[...] = _compute(executor, operator, carried, counts)
 
     _files.write(dst, shape, x.dtype, fill)
     _say(f"{dst}: {shape} {x.dtype}")
 
 
-def _computed(library: str, compute: Callable[[], Any]) -> Any:
+def _compute(executor: Executor, operator: Operator, x: Any, counts: list[int]) -> Any:
     """Compute in a library, whose refusals and shortages of memory have many types."""
     try:
-        return compute()
+        return executor.to_numpy(run(operator, x, counts, copy=None))
     except tileops.TileOpsError:
         raise
     except Exception as error:
-        raise CommandError(f"--library {library} failed: {error}") from error
+        raise CommandError(f"--library {executor.library} failed: {error}") from error
 
 
 def _say(text: str) -> None:
