@@ -65,15 +65,15 @@ def is_image(path: Path) -> bool:
     return path.suffix.lower() in FORMATS
 
 
-def read(path: Path, most: int | None = None) -> np.ndarray[Any, Any]:
+def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
     """Read an array: .npy memory-mapped, an image as (height, width, channels).
 
-    An image of more than `most` bytes is refused before its pixels are decoded.
+    An image of more than `max_bytes` is refused before its pixels are decoded.
     """
     _check_suffix(path)
     try:
         if is_image(path):
-            return _read_pixels(path, most)
+            return _read_pixels(path, max_bytes)
         return np.lib.format.open_memmap(path, mode="c")
     except (MemoryError, FileFormatError):
         raise
@@ -84,16 +84,16 @@ def read(path: Path, most: int | None = None) -> np.ndarray[Any, Any]:
         raise FileFormatError(f"{path}: no {kind}: {error}") from error
 
 
-def _read_pixels(path: Path, most: int | None) -> np.ndarray[Any, Any]:
+def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
     kinds = {kind.name for kind in FORMATS.values()}  # Pillow knows some that other programs read
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         with Image.open(path, formats=tuple(kinds)) as image:
             nbytes = prod(image.size) * len(image.getbands()) * (2 if image.mode == "I;16" else 1)
-            if most is not None and nbytes > most:
+            if max_bytes is not None and nbytes > max_bytes:
                 raise FileFormatError(
                     f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
-                    f"so does a result at the least, more than --max-bytes {most}; raise it"
+                    f"so does a result at the least, more than --max-bytes {max_bytes}; raise it"
                 )
             if image.mode != "I;16" and any(str(of[-1]).endswith(_DEEP) for of in image.tile):
                 raise FileFormatError(
