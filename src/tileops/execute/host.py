@@ -8,13 +8,7 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import Move, Nest, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
-from tileops._plan_host import (
-    cut,
-    host_words,
-    joined_repeats,
-    plan_host,
-    threads_for,
-)
+from tileops._plan_host import cut, host_words, joined_repeats, plan_host, threads_for
 from tileops._plan_rows import Chain, rows_repeated
 from tileops._rules import TILE
 from tileops.execute import assigning
@@ -27,7 +21,7 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.moving import as_words, carry_out
+from tileops.execute.moving import carry_out
 
 SMALL = 1024
 """Results of fewer bytes are copied without a plan, which would save less time than it takes; new
@@ -228,7 +222,10 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
     """Write the repetition of an array's memory into another's."""
     alignment = alignment_of(source.address, target.address)
     job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)
-    _share(job, *as_words(job.nest, source, target), most_threads)
+    nest = job.nest
+    read = Memory(source.address, nest.sizes, nest.source, job.read.itemsize, source.owner)
+    written = Memory(target.address, nest.sizes, nest.target, nest.word, target.owner)
+    _share(job, as_array(written, writable=True), as_array(read), most_threads)
 
 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:

@@ -7,18 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tileops._moves import (
-    COPY,
-    Columns,
-    Copy,
-    Loop,
-    Move,
-    Nest,
-    Pairs,
-    Repetition,
-    Stage,
-)
-from tileops.execute._memory import Memory, as_array, word_dtype
+from tileops._moves import COPY, Columns, Copy, Loop, Move, Pairs, Repetition, Stage
+from tileops.execute._memory import word_dtype
 from tileops.execute.assigning import PAGE, Assign, apart_from, assign
 
 
@@ -35,14 +25,6 @@ def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
         mover.carry_out(move, target, source)
     finally:
         mover.give_back()
-
-
-def as_words(nest: Nest, source: Memory, target: Memory) -> tuple[Any, Any]:
-    """Give the words that are written, and those that are read."""
-    word = nest.word // nest.copies
-    read = Memory(source.address, nest.sizes, nest.source, word, source.owner)
-    written = Memory(target.address, nest.sizes, nest.target, nest.word, target.owner)
-    return as_array(written, writable=True), as_array(read)
 
 
 class Mover:
