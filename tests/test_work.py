@@ -15,7 +15,7 @@ from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
 from tileops._plan_host import host_words, plan_host
-from tileops._plan_rows import rows_repeated
+from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
 from tileops.execute import assigning, host, moving
 
@@ -206,9 +206,9 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     """Each pass goes down all rows; NumPy's own repetition begins anew for each of them."""
     for repeats, is_passed in ((2, True), (few, True), (more, False)):
         nest = host_words(nest_between((2**20, 1), (1, repeats), itemsize), 16)
-        assert (not rows_repeated(nest, is_new=True)) == is_passed
+        assert (not plan_rows(nest, is_new=True)) == is_passed
     small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
-    assert rows_repeated(small, is_new=True) == ((2**12, few),)
+    assert plan_rows(small, is_new=True) == ((2**12, few),)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
 def test_one_row_is_repeated_by_the_library_where_that_has_a_loop_for_it(row, most):
     for kib, is_repeated in ((most, True), (2 * most, False)):
         nest = host_words(nest_between((row,), (kib * 1024 // row, 1), 1), 16)
-        assert bool(rows_repeated(nest, is_new=True)) == is_repeated
+        assert bool(plan_rows(nest, is_new=True)) == is_repeated
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_one_row_is_repeated_by_the_library_where_that_has_a_loop_for_it(row, mo
 )
 def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize, chain):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    assert rows_repeated(nest, is_new=True) == chain
+    assert plan_rows(nest, is_new=True) == chain
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
     shape, repeats, itemsize, new, used
 ):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    assert (rows_repeated(nest, is_new=True), rows_repeated(nest, is_new=False)) == (new, used)
+    assert (plan_rows(nest, is_new=True), plan_rows(nest, is_new=False)) == (new, used)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
 )
 def test_short_rows_that_are_repeated_often_are_put_together(rows, row, repeats, is_repeated):
     nest = host_words(nest_between((rows, row), (1, repeats), 1), 16)
-    assert rows_repeated(nest, is_new=True) == ((rows, repeats),) * is_repeated
+    assert plan_rows(nest, is_new=True) == ((rows, repeats),) * is_repeated
 
 
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():

@@ -97,7 +97,7 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     if run in WORDS:
         return _widened(nest.in_words(run))
     words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
-    in_passes = words.sizes[-1] <= _FEW_WORDS and columns(words)
+    in_passes = words.sizes[-1] <= _FEW_WORDS and column_axes(words)
     return words if run > _ELEMENT or in_passes else nest.in_words(run)
 
 
@@ -119,7 +119,7 @@ def _widened(nest: Nest) -> Nest:
 def plan_host(nest: Nest) -> Move:
     """Plan a copy for a CPU with caches."""
     run = _run(nest)
-    axes = columns(nest)
+    axes = column_axes(nest)
     # Words are computed in a temporary, and written in passes.
     if axes and nest.copies > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
@@ -230,7 +230,7 @@ def _run(nest: Nest) -> int:
     return nest.word
 
 
-def columns(nest: Nest) -> int:
+def column_axes(nest: Nest) -> int:
     """Count the innermost axes whose indices are better looped over outside of the rows."""
     axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):

@@ -9,7 +9,7 @@ from itertools import islice, permutations
 from math import inf, prod
 
 from tileops._moves import COPY, WORDS, Nest
-from tileops._plan_host import DIRECT, LOOPED, NUMBERS, columns, plan_host, threads_for
+from tileops._plan_host import DIRECT, LOOPED, NUMBERS, column_axes, plan_host, threads_for
 
 Chain = tuple[tuple[int, int], ...]
 """The rows and the repeats of each repetition, in the order in which they follow one another."""
@@ -58,7 +58,7 @@ _COMPUTED_FROM = 2048
 """The fewest words whose repeats are faster to compute than to write by a library's loop."""
 
 
-def rows_repeated(nest: Nest, is_new: bool) -> Chain:
+def plan_rows(nest: Nest, is_new: bool) -> Chain:
     """Give rows and repeats, in the fastest order, if repeating rows is the fastest way; else ().
 
     Only for copies between contiguous memory. A library's own repetition writes all repeats of a
@@ -155,4 +155,4 @@ def _loop_is_fastest(nest: Nest, rows: int, repeats: int) -> bool:
         in_passes = nest.word < NUMBERS[-1]
     else:
         in_passes = nest.word <= NUMBERS[-1] and repeats <= _FEW_REPEATS
-    return not (in_passes and nest.nbytes >= _PASSED and columns(nest))
+    return not (in_passes and nest.nbytes >= _PASSED and column_axes(nest))

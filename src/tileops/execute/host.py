@@ -9,7 +9,7 @@ from tileops import _threads
 from tileops._moves import Move, Nest, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_host import cut, host_words, joined_repeats, plan_host, threads_for
-from tileops._plan_rows import Chain, rows_repeated
+from tileops._plan_rows import Chain, plan_rows
 from tileops._rules import TILE
 from tileops.execute import assigning
 from tileops.execute._memory import (
@@ -174,7 +174,7 @@ def make_contiguous_job(plan: Plan, itemsize: int, alignment: int = _ALIGNMENT) 
     source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
     job = make_job(plan, source, target, itemsize, alignment)
     return job._replace(
-        chain=rows_repeated(job.nest, is_new=False), new_chain=rows_repeated(job.nest, is_new=True)
+        chain=plan_rows(job.nest, is_new=False), new_chain=plan_rows(job.nest, is_new=True)
     )
 
 
