@@ -1,4 +1,4 @@
-"""How bytes move: a strided copy as few loops over wide words, and the steps that make it fast.
+"""How bytes move: a strided copy in few loops over wide words, and the steps that make it fast.
 
 No arrays, no libraries. A `Nest` describes the copy. `_plan_device` cuts it into blocks;
 `_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, whose temporary
@@ -104,7 +104,7 @@ Move = Copy | Columns | Pairs | Loop | Stage
 
 
 def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int) -> Nest:
-    """Describe a repetition between strided arrays, byte by byte, in as few loops as there are."""
+    """Describe a repetition between strided arrays, byte by byte, in as few loops as can be."""
     source = (0,) * (len(target) - len(source)) + source
     axes = []
     for n, r, s, t in zip(plan.padded, plan.repeats, source, target, strict=True):

@@ -69,7 +69,7 @@ def _stages(nest: Nest) -> list[tuple[int, ...]]:
 
 
 def _spread(nest: Nest, filled: Nest) -> Nest:
-    """Describe the copy from a temporary to all of its repeats, in as few loops as there are."""
+    """Describe the copy from a temporary to all of its repeats, in as few loops as can be."""
     axes = []
     for n, size, s, t in zip(nest.sizes, filled.sizes, filled.target, nest.target, strict=True):
         axes += [(n // size, 0, size * t), (size, s, t)]

@@ -43,12 +43,6 @@ class Executor:
 
     __slots__ = ()
 
-    def __reduce__(self) -> Any:
-        """Stay the only one of its class in copies and pickles."""
-        from tileops.execute import library  # noqa: PLC0415 (it imports this module)
-
-        return library, (self.library,)
-
     library = ""
     """The library's name."""
 
@@ -57,6 +51,12 @@ class Executor:
 
     max_rank: int | None = 64
     """The most axes of an array, None for any number; 64 is NumPy's, on which most others build."""
+
+    def __reduce__(self) -> Any:
+        """Stay the only one of its class in copies and pickles."""
+        from tileops.execute import library  # noqa: PLC0415 (it imports this module)
+
+        return library, (self.library,)
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""

@@ -22,7 +22,7 @@ _NARROW_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits i
 
 
 class NumPy(Executor):
-    """Copies through a broadcast view, one pass over the result."""
+    """Copies in the memory of the CPU; views are broadcast."""
 
     __slots__ = ()
 
@@ -98,7 +98,7 @@ class NumPy(Executor):
         return self.copy(x, plan)
 
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
-        """Write through a view of `out` whose axes are split like the plan's."""
+        """Write into `out`, plain and of any strides."""
         if type(x) is not np.ndarray or type(out) is not np.ndarray:
             _out.check_class(name, np.ndarray, out)
             x, out = _plain(name, "input", x), _plain(name, "out", out)
