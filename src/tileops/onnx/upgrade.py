@@ -360,27 +360,30 @@ def _annotate(model: Any) -> None:
 
 
 def _rewrite(model: Any, make_repeats: Any) -> bool:
-    """Put a Tile in the place of each stand-in for which repeats can be made."""
+    """Put a Tile in the place of each stand-in for which repeats can be made; tell if any was."""
     taken = _names(model)
-    before = sum(len(_stand_ins(graph)) for graph in graphs_in(model.graph))
+    is_changed = False
     for graph, types, constants in _scopes(model):
-        how = make_repeats, types, constants, taken
         nodes: list[Any] = []
         for node in graph.node:
-            nodes += _tile_13(node, *how) if node.domain == _STAND_IN else [node]
+            made = []
+            if node.domain == _STAND_IN:
+                made = _tile_13(node, make_repeats, types, constants, taken)
+            nodes += made or [node]
+            is_changed = is_changed or bool(made)
         _set(graph.node, nodes)
-    return sum(len(_stand_ins(graph)) for graph in graphs_in(model.graph)) < before
+    return is_changed
 
 
 def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: Any) -> list[Any]:
-    """Give the nodes that take a stand-in's place; itself if no repeats can be made yet."""
+    """Give the nodes that take a stand-in's place; none if no repeats can be made yet."""
     made = _Nodes(taken, node.output[0])
     try:
         repeats = make_repeats(node, types, constants, made)
     except TileOpsError as error:
         raise type(error)(f"{name_of(node)}: {error}") from error
     if repeats is None:
-        return [node]
+        return []
     tile = helper.make_node("Tile", [node.input[0], repeats], node.output, node.name)
     tile.doc_string = node.doc_string
     return [*made.nodes, tile]
