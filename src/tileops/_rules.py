@@ -250,7 +250,7 @@ def result_shape(
 ) -> tuple[int, ...]:
     """Give the shape of the result for an input of some shape, or refuse.
 
-    Not by a plan: here there may be a million axes, of which one would take 100 MB.
+    Not by a plan: here there may be a million axes, for which a plan would take 100 MB.
     """
     padded, repeats = operator.align(operator.argument, shape, counts)
     result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
