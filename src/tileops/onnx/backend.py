@@ -143,7 +143,7 @@ class _LibraryBackend(Backend):
             raise UnsupportedError(f"the model has functions; inline them by {INLINE}")
         check_graph(graph)
         for value in graph.input:
-            _check_declared(value)
+            _check_is_tensor(value)
         for node in graph.node:
             check_node(node, opset)
         check_model(model)
@@ -316,7 +316,7 @@ def _wanted(required: list[str]) -> str:
     return f"it takes {len(required)}: {', '.join(required) or 'none'}"
 
 
-def _check_declared(value: Any) -> None:
+def _check_is_tensor(value: Any) -> None:
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type" or not value.type.tensor_type.elem_type:
         raise UnsupportedError(
