@@ -201,7 +201,7 @@ def _write_defaults(model: Any) -> None:
 
 
 def _check_meanings(model: Any) -> None:
-    """Refuse nodes of opset 6 that the converter is known to make into ones that mean other."""
+    """Refuse nodes of opset 6 whose meaning the converter is known to change."""
     for graph, types, _ in _scopes(model):
         for node in graph.node:
             shapes = [dims_of(_type_of(name, types)) for name in node.input]
