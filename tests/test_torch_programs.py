@@ -86,6 +86,24 @@ def test_counts_of_0_and_1_need_no_compilation_of_their_own(torch, counter):
     assert counter.frame_count == 2  # of the first count, and of all others
 
 
+@pytest.mark.parametrize("call", [lambda n: n - 1, lambda n: n // 2], ids=["less", "half"])
+def test_counts_computed_from_sizes_may_become_1(torch, counter, call):
+    class Tile(torch.nn.Module):
+        def forward(self, x):
+            return tileops.tile(x, (call(x.shape[0]), 1))
+
+    compiled = torch.compile(Tile(), fullgraph=True, dynamic=True, backend=counter)
+    size = {0: torch.export.Dim.DYNAMIC}
+    exported = torch.export.export(
+        Tile(), (torch.ones(5, 3),), dynamic_shapes=(size,), strict=True
+    ).module()
+    for n in (5, 3, 2, 7):
+        x = torch.randn(n, 3)
+        assert torch.equal(compiled(x), x.repeat(call(n), 1))
+        assert torch.equal(exported(x), x.repeat(call(n), 1))
+    assert counter.frame_count == 1
+
+
 def test_a_count_out_of_range_is_refused_in_a_compiled_program(torch):
     torch._dynamo.reset()
     compiled = torch.compile(lambda x, n: tileops.tile(x, (n, 1)), backend="eager")

@@ -117,7 +117,7 @@ def _plan(rank: int, padded: tuple[int, ...], repeats: tuple[int, ...], itemsize
     strides: tuple[int, ...] = ()
     if nbytes and not merges:
         pairs = zip(contiguous(padded, itemsize), repeats, strict=True)
-        strides = tuple(stride if r == 1 else 0 for stride, r in pairs)
+        strides = tuple(stride if is_equal(r, 1) else 0 for stride, r in pairs)
     return Plan(
         padded=padded,
         repeats=repeats,
@@ -138,7 +138,7 @@ def _row_bytes(padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int)
     row = itemsize
     for n, r in zip(reversed(padded), reversed(repeats), strict=True):
         row *= n
-        if r != 1:
+        if not is_equal(r, 1):
             break
     return row
 
