@@ -262,3 +262,11 @@ def test_loops_that_take_long_are_planned(
         torch.set_num_threads(before)
     assert torch.equal(result, expected)
     assert bool(planned) == is_planned
+
+
+@pytest.mark.parametrize("repeats", [(1, 1), (2, 1), (1, 100)])
+def test_a_tensor_whose_storage_was_cut_is_refused_as_by_torch(torch, repeats):
+    x = torch.ones(2**20, 1)
+    x.untyped_storage().resize_(16)
+    with pytest.raises(RuntimeError, match="out of bounds for storage"):
+        tileops.tile(x, repeats)

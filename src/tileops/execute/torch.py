@@ -362,7 +362,18 @@ def _is_private(x: Any) -> bool:
         and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and _address(x) != 0
+        and _is_stored(x)
     )
+
+
+def _is_stored(x: Any) -> bool:
+    """Whether a tensor's storage has all of its elements: who resizes it may leave fewer.
+
+    PyTorch's own operations then raise an error.
+    """
+    last = sum(s * (n - 1) for n, s in zip(x.shape, x.stride(), strict=True))
+    end = x.storage_offset() + last + 1
+    return bool(x.untyped_storage().nbytes() >= end * x.element_size())
 
 
 def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
