@@ -93,7 +93,7 @@ def find(x: Any) -> Executor | None:
             return None
     except Exception:  # noqa: BLE001 (it is anybody's code)
         return None
-    name = next((name for name, test in _TESTS.items() if test(x)), None)
+    name = next((name for name, test in _TESTS.items() if _holds(test, x)), None)
     if name is not None:
         executor = library(name)
     elif hasattr(x, "__array_namespace__") and not isinstance(x, type):
@@ -104,6 +104,13 @@ def find(x: Any) -> Executor | None:
     if executor is not None and not is_proxy and len(executors) < _MOST_CLASSES:
         executors[type(x)] = executor
     return executor
+
+
+def _holds(test: Callable[[Any], bool], x: Any) -> bool:
+    try:
+        return test(x)
+    except AttributeError:  # the library is blocked, or another thread imports it
+        return False
 
 
 def _package(cls: type) -> str:

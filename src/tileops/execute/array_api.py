@@ -8,7 +8,6 @@ from importlib import import_module
 from operator import index
 from typing import Any
 
-import array_api_compat
 import numpy as np
 
 from tileops._plan import Plan, cached_plan, make_plan
@@ -58,6 +57,10 @@ class Executor:
 
         return library, (self.library,)
 
+    def namespace(self, x: Any) -> Any:
+        """Give the functions of the standard."""
+        return x.__array_namespace__()
+
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
         try:
@@ -84,7 +87,7 @@ class Executor:
             itemsize = getattr(described, "itemsize", None)
             if itemsize is not None:
                 return int(itemsize)
-        xp = array_api_compat.array_namespace(x)
+        xp = self.namespace(x)
         try:
             if xp.isdtype(x.dtype, "bool"):
                 return 1
@@ -139,12 +142,12 @@ class Executor:
         """Give the result as a view or as a copy, as the library does."""
         if not plan.is_view:
             return self.copy(x, plan)
-        xp = array_api_compat.array_namespace(x)
+        xp = self.namespace(x)
         return xp.reshape(spread(xp, x, plan), plan.shape)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Give the result in memory of its own."""
-        xp = array_api_compat.array_namespace(x)
+        xp = self.namespace(x)
         if not plan.repeated:  # not every library's reshape copies when it is told to
             return xp.reshape(xp.asarray(x, copy=True), plan.shape)
         # Through one flat axis: a copy without it keeps the order of the strides.
@@ -152,7 +155,7 @@ class Executor:
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum an array over what a plan repeats, into a new one of a shape."""
-        xp = array_api_compat.array_namespace(g)
+        xp = self.namespace(g)
         if not plan.repeated:
             return xp.reshape(xp.asarray(g, copy=True), shape)
         wide = wide_dtype(self.dtype(g))
@@ -176,7 +179,7 @@ class Executor:
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers, bool not among them."""
-        xp = array_api_compat.array_namespace(array)
+        xp = self.namespace(array)
         return bool(xp.isdtype(array.dtype, "integral"))
 
     def is_symbolic(self, count: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import array_api_compat.cupy
 import cupy
 import numpy as np
 
@@ -22,6 +23,10 @@ class CuPy(Executor):
     __slots__ = ()
 
     library = "cupy"
+
+    def namespace(self, x: Any) -> Any:
+        """Give array_api_compat's, which is the standard's in every version of the library."""
+        return array_api_compat.cupy
 
     def check(self, name: str, x: Any, plan: Plan) -> None:
         """Refuse subclasses, whose meaning the result could not carry."""

@@ -3,6 +3,7 @@
 from math import isnan, prod
 from typing import Any
 
+import array_api_compat.dask.array
 import dask
 import dask.array as da
 import numpy as np
@@ -32,6 +33,10 @@ class Dask(Executor):
     __slots__ = ()
 
     library = "dask"
+
+    def namespace(self, x: Any) -> Any:
+        """Give array_api_compat's, as the library's arrays name none."""
+        return array_api_compat.dask.array
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a size that depends on data is not known before it is computed."""
