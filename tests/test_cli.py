@@ -1,5 +1,6 @@
 """The command line, as a user runs it."""
 
+import errno
 import importlib.metadata
 import os
 import signal
@@ -92,8 +93,9 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path):
     assert np.load(tmp_path / "y.npy", mmap_mode="r").shape == (10000, 10000)
 
 
-def test_an_error_is_one_though_nobody_reads_it(tmp_path):
-    script = '"$0" -m tileops tile x.npy y.npy --repeats 2 2>&-'
+@pytest.mark.parametrize("nowhere", ["&-", "/dev/full"])
+def test_an_error_is_one_though_nobody_reads_it(tmp_path, nowhere):
+    script = f'"$0" -m tileops tile x.npy y.npy --repeats 2 2>{nowhere}'
     done = subprocess.run(["/bin/sh", "-c", script, sys.executable], cwd=tmp_path, check=False)
     assert done.returncode == 2
 
@@ -271,20 +273,35 @@ def test_colours_are_read_as_rgb_and_transparency_is_kept(tmp_path):
         assert tuple(pixels(tmp_path / "y.png")[0, 0]) == expected
 
 
+def write_png(path, bits, colour, row, **chunks):
+    """Write a row of two pixels in a kind of PNG that Pillow does not write."""
+
+    def chunk(kind, data):
+        checked = kind.encode() + data
+        return len(data).to_bytes(4) + checked + zlib.crc32(checked).to_bytes(4)
+
+    header = (2).to_bytes(4) + (1).to_bytes(4) + bytes([bits, colour, 0, 0, 0])
+    chunks = {"IHDR": header, **chunks, "IDAT": zlib.compress(b"\0" + row), "IEND": b""}
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*pair) for pair in chunks.items()))
+
+
 @pytest.mark.parametrize(("colour", "channels"), [(2, 3), (4, 2), (6, 4)])
 def test_colours_of_16_bits_are_refused(tmp_path, colour, channels):
     """Pillow would keep 8 bits of each."""
-
-    def chunk(kind, data):
-        checked = kind + data
-        return len(data).to_bytes(4) + checked + zlib.crc32(checked).to_bytes(4)
-
-    header = (2).to_bytes(4) + (1).to_bytes(4) + bytes([16, colour, 0, 0, 0])
-    row = bytes(1 + 2 * 2 * channels)
-    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(row)), chunk(b"IEND", b""))
-    (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+    write_png(tmp_path / "x.png", 16, colour, bytes(2 * 2 * channels))
     done = run("tile", "x.png", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path)
     refused(done, "x.png: its channels have 16 bits", "convert it to 8")
+
+
+@pytest.mark.parametrize(("bits", "row"), [(2, 0b01100000), (4, 0x12)])
+def test_a_transparent_value_among_few_greys_is_refused(tmp_path, bits, row):
+    """Pillow widens the greys to 8 bits, but not that value, so nothing would be transparent."""
+    write_png(tmp_path / "x.png", bits, 0, bytes([row]))
+    greys = _files.read(tmp_path / "x.png").ravel().tolist()
+    assert greys == ([85, 170] if bits == 2 else [17, 34])
+    write_png(tmp_path / "x.png", bits, 0, bytes([row]), tRNS=bytes([0, 1]))
+    done = run("tile", "x.png", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path)
+    refused(done, f"x.png: images of mode L;{bits} with a transparent value", "convert it to RGBA")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
@@ -316,6 +333,20 @@ def test_a_large_image_is_refused_before_it_is_decoded(tmp_path):
     words = ("tile", "x.png", "y.png", "--repeats", 1, 1, 1)
     refused(run(*words, "--max-bytes", 26_999_999, cwd=tmp_path), "3000 by 3000", "27000000 bytes")
     refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "no image that can be read")
+
+
+def test_what_an_image_takes_is_what_it_is_read_as(tmp_path):
+    Image.new("CMYK", (20, 10)).save(tmp_path / "x.jpg")
+    words = ("tile", "x.jpg", "y.npy", "--repeats", 1, 1, 1, "--max-bytes")
+    refused(run(*words, 599, cwd=tmp_path), "10 by 20 pixels take 600 bytes")
+    assert run(*words, 600, cwd=tmp_path).returncode == 0
+
+
+def test_an_image_past_the_limit_of_pillow_is_refused(tmp_path, monkeypatch):
+    Image.new("L", (20, 10)).save(tmp_path / "x.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
+    with pytest.raises(_files.FileFormatError, match=r"x\.png: .*200 pixels.* smaller images"):
+        _files.read(tmp_path / "x.png")
 
 
 def test_a_rotated_photograph_stands_upright(tmp_path):
@@ -377,6 +408,39 @@ def test_output_that_nobody_reads_does_not_matter(tmp_path):
 def test_the_source_is_memory_mapped(tmp_path):
     np.save(tmp_path / "x.npy", np.arange(6))
     assert isinstance(_files.read(tmp_path / "x.npy"), np.memmap)
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape", "text"),
+    [
+        ("<U0", (-1,), "its shape is (-1,); no size may be negative"),  # NumPy divides by zero
+        ("<f8", (2, -1), "its shape is (2, -1); no size may be negative"),
+        ("<f8", (2**62, 2**62), "array is too big"),  # and warns
+    ],
+)
+def test_a_shape_that_no_array_has_is_refused(tmp_path, descr, shape, text):
+    with (tmp_path / "x.npy").open("wb") as file:
+        header = {"descr": descr, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(bytes(64))
+    refused(run("tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path), "x.npy: ", text)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_not_memory_mapped(tmp_path):
+    os.mkfifo(tmp_path / "x.npy")
+    done = run("tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path)
+    refused(done, "x.npy: is a device, pipe or socket", "name a file")
+
+
+def test_a_full_disk_is_named_by_the_file_that_did_not_fit(tmp_path, monkeypatch):
+    def fail(*_, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Image.Image, "save", fail)
+    for name, fill in (("y.npy", fail), ("y.png", lambda _: None)):
+        with pytest.raises(OSError, match=rf"No space left on device: '.*{name}'"):
+            _files.write(tmp_path / name, (2, 2, 3), np.dtype(np.uint8), fill)
 
 
 def test_a_failure_in_the_middle_leaves_the_target(tmp_path):

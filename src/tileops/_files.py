@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageFile, ImageOps
 
 
 class Format(NamedTuple):
@@ -52,6 +52,9 @@ _WITH_ALPHA = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}
 _COLOURS = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
 """Modes whose channels are no RGB, and become it when they are read."""
 
+_WIDENED = frozenset({"L;2", "L;4"})
+"""Greys that Pillow widens to 8 bits, but not the one of them that stands for transparency."""
+
 _DEEP = ";16B"
 """How Pillow's names for what a file holds end where a channel has 16 bits."""
 
@@ -72,45 +75,64 @@ def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
     """
     _check_suffix(path)
     try:
-        if is_image(path):
-            return _read_pixels(path, max_bytes)
-        return np.lib.format.open_memmap(path, mode="c")
+        with warnings.catch_warnings():  # an error is one line
+            warnings.simplefilter("ignore")
+            return _read_pixels(path, max_bytes) if is_image(path) else _map(path)
     except (MemoryError, FileFormatError):
         raise
     except Exception as error:  # what is broken fails in parsers of many kinds
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's, which names the file
+            error.filename = error.filename or str(path)
+            raise  # the system's
         kind = "image that can be read" if is_image(path) else "array that can be memory-mapped"
         raise FileFormatError(f"{path}: no {kind}: {error}") from error
 
 
+def _map(path: Path) -> np.ndarray[Any, Any]:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise FileFormatError(
+            f"{path}: is a device, pipe or socket, and arrays are memory-mapped; name a file"
+        )
+    formats = np.lib.format
+    with path.open("rb") as file:
+        is_first = formats.read_magic(file) == (1, 0)
+        # The third version differs from the second in the letters of fields' names alone.
+        read_header = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
+        shape, _, _ = read_header(file)
+    if any(size < 0 for size in shape):  # NumPy divides by the bytes of an element, even by none
+        raise FileFormatError(f"{path}: its shape is {shape}; no size may be negative")
+    return formats.open_memmap(path, mode="c")
+
+
 def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
     kinds = {kind.name for kind in FORMATS.values()}  # Pillow knows some that other programs read
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        with Image.open(path, formats=tuple(kinds)) as image:
-            nbytes = prod(image.size) * len(image.getbands()) * (2 if image.mode == "I;16" else 1)
-            if max_bytes is not None and nbytes > max_bytes:
-                raise FileFormatError(
-                    f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
-                    f"so does a result at the least, more than --max-bytes {max_bytes}; raise it"
-                )
-            if image.mode != "I;16" and any(str(of[-1]).endswith(_DEEP) for of in image.tile):
-                raise FileFormatError(
-                    f"{path}: its channels have 16 bits, of which Pillow reads 8; convert it to 8 "
-                    f"bits, or to greyscale without transparency"
-                )
-            ImageOps.exif_transpose(image, in_place=True)
-            image.load()
+    with _open(path, tuple(kinds)) as image:
+        becomes_rgb = image.mode == "P" or image.mode in _COLOURS
+        channels = 3 if becomes_rgb else len(image.getbands())
+        nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)
+        if max_bytes is not None and nbytes > max_bytes:
+            raise FileFormatError(
+                f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
+                f"so does a result at the least, more than --max-bytes {max_bytes}; raise it"
+            )
+        stored = {str(of[-1]) for of in image.tile}
+        if image.mode != "I;16" and any(kind.endswith(_DEEP) for kind in stored):
+            raise FileFormatError(
+                f"{path}: its channels have 16 bits, of which Pillow reads 8; convert it to 8 "
+                f"bits, or to greyscale without transparency"
+            )
+        ImageOps.exif_transpose(image, in_place=True)
+        image.load()
     upright: Image.Image = image
     if "transparency" in upright.info:
-        if upright.mode not in _WITH_ALPHA:
+        refused = stored & _WIDENED or {upright.mode} - _WITH_ALPHA.keys()
+        if refused:
             raise FileFormatError(
-                f"{path}: images of mode {upright.mode} with a transparent value are not read; "
+                f"{path}: images of mode {refused.pop()} with a transparent value are not read; "
                 f"convert it to RGBA, or to greyscale without transparency"
             )
         upright = upright.convert(_WITH_ALPHA[upright.mode])
-    elif upright.mode == "P" or upright.mode in _COLOURS:
+    elif becomes_rgb:
         upright = upright.convert("RGB")
     if upright.mode not in _MODES.values():
         raise FileFormatError(
@@ -118,6 +140,13 @@ def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
         )
     pixels = np.asarray(upright)
     return pixels if pixels.ndim > 2 else pixels[:, :, np.newaxis]  # noqa: PLR2004
+
+
+def _open(path: Path, kinds: tuple[str, ...]) -> ImageFile.ImageFile:
+    try:
+        return Image.open(path, formats=kinds)
+    except Image.DecompressionBombError as error:
+        raise FileFormatError(f"{path}: {error} Cut it into smaller images") from error
 
 
 def write(
@@ -216,7 +245,8 @@ def _beside(path: Path) -> Iterator[Path]:
             shutil.copymode(target, temporary)
         temporary.replace(target)
     except OSError as error:
-        if str(error.filename) == str(temporary):  # which nobody has asked for
+        # The system names none, or the temporary one, which nobody has asked for.
+        if error.errno is not None and str(error.filename or temporary) == str(temporary):
             error.filename = str(path)
         raise
     finally:

@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import tileops
 from tileops import execute
@@ -177,7 +177,7 @@ def _apply(
             out[...] = _compute(executor, operator, carried, counts)
 
     _files.write(dst, shape, x.dtype, fill)
-    _say(f"{dst}: {shape} {x.dtype}")
+    _say(f"{dst}: {shape} {x.dtype}", sys.stdout)
 
 
 def _compute(executor: Executor, operator: Operator, x: Any, counts: list[int]) -> Any:
@@ -190,12 +190,14 @@ def _compute(executor: Executor, operator: Operator, x: Any, counts: list[int]) 
         raise CommandError(f"--library {executor.library} failed: {error}") from error
 
 
-def _say(text: str) -> None:
-    """Print what was done; it stays done if nobody can read that."""
+def _say(text: str, stream: TextIO | None) -> None:
+    """Print what was done, or why not; it stays so if nobody can read that."""
+    if stream is None:  # it was closed
+        return
     try:
-        print(text, flush=True)  # noqa: T201
+        print(text, file=stream, flush=True)
     except (OSError, UnicodeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
@@ -257,6 +259,5 @@ def main() -> None:
         tileops.TileOpsError,
     ) as error:
         usage = _usage(error) if isinstance(error, CycloptsError) else ""
-        if sys.stderr is not None:  # it was closed
-            sys.stderr.write(f"tileops: {_one_line(error)}{usage}\n")
+        _say(f"tileops: {_one_line(error)}{usage}", sys.stderr)
         sys.exit(2)
