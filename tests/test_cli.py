@@ -385,6 +385,19 @@ def test_links_permissions_and_long_names(tmp_path, array):
     refused(run("tile", "x.npy", "folder.npy", "--repeats", 2, cwd=tmp_path), "is a directory")
 
 
+@pytest.mark.parametrize("name", ["y.npy", "y.png"])
+def test_what_replaces_a_private_file_is_private_from_the_start(tmp_path, monkeypatch, name):
+    (tmp_path / name).touch(0o600)
+    modes = []
+
+    def copymode(_, written):
+        modes.append(written.stat().st_mode & 0o777)
+
+    monkeypatch.setattr(_files.shutil, "copymode", copymode)
+    _files.write(tmp_path / name, (2, 2, 3), np.dtype(np.uint8), lambda out: out.fill(1))
+    assert modes == [0o600]
+
+
 @pytest.mark.usefixtures("array")
 def test_names_are_printed_as_they_are(tmp_path):
     done = run("tile", "x.npy", "[bold].npy", "--repeats", 2, cwd=tmp_path)

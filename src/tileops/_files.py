@@ -240,6 +240,8 @@ def _beside(path: Path) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".tileops-{token_hex(8)}")
     try:
+        if target.exists():  # which may be private, and so is what replaces it from the start
+            temporary.touch(0o600)
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
