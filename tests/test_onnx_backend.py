@@ -442,7 +442,7 @@ def test_devices(backend, request):
     on_cpu = request.config.getoption("--library") != "cupy"
     assert backend.supports_device("CPU") is on_cpu
     assert not backend.supports_device("TPU:7")
-    for device in ("CPU:99", "", ":0", "CPU:"):
+    for device in ("CPU:99", "", ":0", "CPU:", "CPU:0:0"):
         assert not backend.supports_device(device)
     if on_cpu:  # the name that ONNX's own Device gives it
         given = [np.ones((1, 1), np.float32), np.array([2, 1])]
@@ -525,6 +525,19 @@ def test_malformed_tensors_are_refused(backend, change):
     refusals = (tileops.UnsupportedError, onnx.checker.ValidationError)
     with pytest.raises(refusals, match=r"initializer 'c': its data cannot be read|tensor"):
         backend.prepare(model)
+
+
+@pytest.mark.parametrize("data_type", [77, -1])
+def test_a_constant_of_no_type_is_refused(backend, data_type):
+    tensor = TensorProto(dims=[2], data_type=data_type, raw_data=bytes(8))
+    node = helper.make_node("Constant", [], ["y"], value=tensor)
+    declared = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    model = helper.make_model(helper.make_graph([node], "g", [], [declared]))
+    with pytest.raises(
+        tileops.DTypeError, match=rf"'y' \(Constant\): it makes tensor\({data_type}\)"
+    ):
+        backend.prepare(model)
+    assert not backend.is_compatible(model)
 
 
 def test_malformed_nodes_are_refused(backend):
@@ -661,6 +674,18 @@ def test_a_model_too_large_for_the_checker_is_refused(backend, monkeypatch):
 
     monkeypatch.setattr(onnx.checker, "check_model", check)
     refused(backend, parse_model(CHAIN), "too large for onnx.checker.* 2 GiB")
+
+
+def test_graphs_inside_of_very_many_are_refused(backend):
+    model = parse_model(CHAIN)
+    graph = model.graph
+    for _ in range(2000):
+        branch = graph.node.add(op_type="If", output=["z"]).attribute.add(
+            name="then_branch", type=onnx.AttributeProto.GRAPH
+        )
+        graph = branch.g
+        graph.name = "inner"
+    refused(backend, model, "graphs inside of 101 others")
 
 
 def test_functions_are_refused(backend):

@@ -681,3 +681,18 @@ def test_odd_models_are_refused():
     )
     with pytest.raises(tileops.UnsupportedError, match="is no text"):
         upgrade(nameless)
+
+
+@pytest.mark.parametrize(("depth", "text"), [(60, "nested too deep"), (2000, "inside of 101")])
+def test_what_no_file_holds_is_refused(depth, text):
+    """The checker writes the model out, and cannot read so many messages inside of each other."""
+    model = constant()
+    graph = model.graph
+    for _ in range(depth):
+        branch = graph.node.add(op_type="If", output=["z"]).attribute.add(
+            name="then_branch", type=onnx.AttributeProto.GRAPH
+        )
+        graph = branch.g
+        graph.name = "inner"
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        upgrade(model)

@@ -21,6 +21,9 @@ FIRST_IR = 3
 INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner"
 """How functions become nodes of the graph, also those of another opset."""
 
+_DEEPEST = 100
+"""The most graphs that a graph is inside of: a file holds fewer, each in three messages of 100."""
+
 TYPES = frozenset(helper.get_all_tensor_dtypes())
 """The numbers of ONNX's element types."""
 
@@ -61,24 +64,28 @@ def check_opset(owner: str, version: int) -> None:
 
 
 def check_model(model: Any) -> None:
-    """Refuse a model that ONNX's checker refuses, or is too large for."""
+    """Refuse a model that ONNX's checker refuses, or is too large or too deep for."""
     try:
         onnx.checker.check_model(model)
-    except EncodeError as error:
+    except (EncodeError, ValueError) as error:
         raise UnsupportedError(
-            "the model is too large for onnx.checker, which writes it out, in 2 GiB at most; make "
-            "its largest initializers inputs"
+            "the model is too large for onnx.checker, which writes it out, in 2 GiB at most, or "
+            "its graphs are nested too deep; make its largest initializers inputs, or unnest them"
         ) from error
 
 
-def graphs_in(graph: Any) -> Iterator[Any]:
+def graphs_in(graph: Any, depth: int = 0) -> Iterator[Any]:
     """Go through the graphs inside a graph's nodes, and then the graph.
 
     In this order all can be edited: a change of an outer graph's nodes copies the inner ones.
     """
+    if depth > _DEEPEST:
+        raise UnsupportedError(
+            f"the model has graphs inside of {depth} others, which no file holds; unnest them"
+        )
     for node in graph.node:
         for inner in inner_graphs(node):
-            yield from graphs_in(inner)
+            yield from graphs_in(inner, depth + 1)
     yield graph
 
 

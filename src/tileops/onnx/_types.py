@@ -83,5 +83,6 @@ def _result_type(node: Any, types: dict[str, int]) -> int:
 
 
 def _name(number: int) -> str:
-    """Name a type as schemas do."""
-    return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"
+    """Name a type as schemas do; one that is none, which the checker may pass, by its number."""
+    known = number in onnx.TensorProto.DataType.values()
+    return f"tensor({onnx.TensorProto.DataType.Name(number).lower() if known else number})"

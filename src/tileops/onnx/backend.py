@@ -224,7 +224,8 @@ class _LibraryBackend(Backend):
     def _find_device(cls, device: Any) -> str | None:
         """Find the executor's name of a device; in ONNX's, the first of a kind may be numbered."""
         lower = device.lower() if isinstance(device, str) else ""
-        names = (lower, lower.removesuffix(":0"))
+        kind, _, number = lower.partition(":")
+        names = (lower, kind) if number == "0" else (lower,)
         return next((name for name in names if cls.executor.has_device(name)), None)
 
 
