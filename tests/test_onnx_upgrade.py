@@ -545,6 +545,7 @@ WITH = (
         (ANY, "own.Any (p)  w = Hardmax (z)", "flattens"),
         ("float[1,2,2] p, float[2] q", "PRelu (p, q)", "a slope for each channel"),
         ("float[1,2,2] p, float[2,2] q", "PRelu (p, q)", "a slope for each channel"),
+        ("float p, float[1] q", "PRelu (p, q)", "axes of its slope"),
         (ANY + ", float[2] q", "own.Any (p)  w = PRelu (z, q)", "a slope for each channel"),
         (ANY, "own.Any (p)  w = PRelu (p, z)", "a slope for each channel"),
         ("float[1,1,4,2] p", "Upsample <width_scale=1.0, height_scale=1.25> (p)", "samples"),

@@ -62,8 +62,11 @@ def _change_of_prelu(_given: Mapping[str, Any], shapes: list[Shape], _outputs: i
         and len(slope) == len(x) - 1
         and all(size == 1 for size in slope[1:])
     )
-    if _is_single(slope) or is_by_channel:
+    is_shared = _is_single(slope) and (x is None or len(slope or ()) <= len(x))
+    if is_shared or is_by_channel:
         return None
+    if _is_single(slope):
+        return "the result gets the axes of its slope"
     return "a slope for each channel becomes one for each element of the last axis"
 
 
