@@ -50,6 +50,16 @@ def test_64_bits_are_kept_or_refused(library, tmp_path):
     assert np.array_equal(np.load(tmp_path / "y.npy"), np.tile(x, 2))
 
 
+def test_a_foreign_byte_order_is_kept_in_the_file(library, tmp_path):
+    x = np.array([[1, 2**30]], ">i4")
+    np.save(tmp_path / "x.npy", x)
+    done = run(library, "tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = np.load(tmp_path / "y.npy")
+    assert result.dtype == x.dtype
+    assert result.tolist() == [[1, 2**30] * 2]
+
+
 def test_a_device_that_is_not_there_is_refused_in_one_line(library, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(3, dtype=np.int32))
     words = ("tile", "x.npy", "y.npy", "--repeats", 2, "--device")

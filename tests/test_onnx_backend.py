@@ -688,6 +688,18 @@ def test_graphs_inside_of_very_many_are_refused(backend):
     refused(backend, model, "graphs inside of 101 others")
 
 
+def test_a_foreign_byte_order_is_none_of_a_tensor(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> '
+        "g (float[2] x, int64[1] r) => (float[n] y) { y = Tile (x, r) }"
+    )
+    x = np.array([0x7F800001, 0x3F800000], np.uint32).view(np.float32)  # a signalling NaN, and 1
+    foreign = x.astype(x.dtype.newbyteorder())
+    (y,) = backend.run_model(model, [foreign, np.array([2], ">i8")])
+    words = np.dtype(np.uint32).newbyteorder(y.dtype.byteorder)
+    assert y.view(words).tolist() == [0x7F800001, 0x3F800000] * 2
+
+
 def test_functions_are_refused(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13, "f": 1]> g (float[2] x) => (float[2] y) '

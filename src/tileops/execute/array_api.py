@@ -33,6 +33,12 @@ def spread(xp: Any, x: Any, plan: Plan) -> Any:
     return xp.broadcast_to(xp.reshape(x, plan.split), plan.spread)
 
 
+def native(array: Any) -> Any:
+    """Give a NumPy array in this machine's byte order, the only one that other libraries know."""
+    dtype = array.dtype
+    return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
+
+
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it.
 
@@ -196,7 +202,7 @@ class Executor:
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array into the library, onto a device that it has, by name."""
-        return import_module(self.library).asarray(array, copy=True)
+        return import_module(self.library).asarray(native(array), copy=True)
 
     def to_numpy(self, x: Any) -> Any:
         """Give an array's values as a NumPy array."""

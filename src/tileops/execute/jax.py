@@ -17,7 +17,7 @@ from tileops._plan import MOST_AXES, Plan
 from tileops._rules import LIMIT, Operator, extent, is_empty, is_equal, known
 from tileops._texts import show
 from tileops.errors import DTypeError, OutputTooLargeError
-from tileops.execute.array_api import Executor, wide_dtype
+from tileops.execute.array_api import Executor, native, wide_dtype
 
 try:
     from jax import enable_x64
@@ -114,6 +114,7 @@ class Jax(Executor):
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
+        array = native(array)
         kind, _, number = (device or "").partition(":")
         there = jax.device_put(array, jax.devices(kind or None)[int(number or 0)])
         if there.dtype != array.dtype:

@@ -18,7 +18,7 @@ from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
 from tileops.execute._memory import HUGE, Memory, alignment_of, as_array, prefer_huge_pages
-from tileops.execute.array_api import Executor, wide_dtype
+from tileops.execute.array_api import Executor, native, wide_dtype
 
 _AS_BYTES = frozenset(
     getattr(torch, name)
@@ -266,7 +266,7 @@ class Torch(Executor):
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
         if array.dtype.name == "bfloat16":
             return torch.tensor(array.view(np.int16), device=device).view(torch.bfloat16)
-        return torch.tensor(array, device=device)
+        return torch.tensor(native(array), device=device)
 
     def to_numpy(self, x: Any) -> Any:
         """Copy a tensor to the host."""
