@@ -70,3 +70,17 @@ def test_short_words_stay_as_they_are():
     assert str(pickle.loads(pickle.dumps(error))) == text
     assert str(tileops.TileOpsError()) == ""
     assert str(tileops.TileOpsError(1, 2)) == "(1, 2)"
+
+
+@pytest.mark.parametrize(
+    "wanted, remedy",
+    [
+        (2, "pass 1 or 4, or slice the input to drop elements"),
+        (8, "pass 1 or 4, or use tile to repeat the axis"),
+        (9, "pass 1 or 4"),
+    ],
+)
+def test_sizes_that_expand_cannot_bring_together_have_a_remedy(wanted, remedy):
+    with pytest.raises(tileops.ShapeError) as caught:
+        tileops.expand(np.ones((4, 3)), (wanted, 1))
+    assert str(caught.value).endswith(f"one of them 1; {remedy}")

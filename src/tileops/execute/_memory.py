@@ -13,6 +13,15 @@ import numpy as np
 
 _NUMBERS = {1: "|u1", 2: "=u2", 4: "=u4", 8: "=u8", 16: "=c16"}
 
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
+"""Where Linux tells of its huge pages."""
+
+HUGE = 4 * 2**20
+"""The fewest bytes for which huge pages are asked for, here as in NumPy."""
+
+_USED_AGAIN = 32 * 2**20
+"""Below so many bytes glibc may reuse freed memory instead of asking the kernel for new."""
+
 
 class Memory(NamedTuple):
     """Where the elements of an array lie."""
@@ -76,12 +85,6 @@ def empty(shape: tuple[int, ...], dtype: Any, source: int) -> Any:
     return np.empty(shape, dtype)
 
 
-_USED_AGAIN = 32 * 2**20
-"""Below so many bytes glibc may reuse freed memory instead of asking the kernel for new."""
-
-_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
-
-
 @cache
 def _huge_page() -> int:
     """Give the bytes of the huge pages that the kernel gives on request, 0 for none."""
@@ -102,10 +105,6 @@ def prefer_huge_pages(address: int, nbytes: int) -> None:
     if madvise is not None and nbytes >= HUGE:
         start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
         madvise(start, address + nbytes - start, mmap.MADV_HUGEPAGE)
-
-
-HUGE = 4 * 2**20
-"""The fewest bytes for which huge pages are asked for, here as in NumPy."""
 
 
 @cache

@@ -15,6 +15,48 @@ from tileops.execute._memory import Memory, address_of, as_array, word_dtype
 Assign = Callable[[Any, Any], None]
 """Copies words to a target from a source that broadcasts to it."""
 
+_ONES = {
+    (word, wider): np.array(sum(1 << 8 * i for i in range(0, wider, word)), f"u{wider}")
+    for word in (1, 2, 4)
+    for wider in (2, 4, 8)
+    if word < wider
+}
+"""The number that, times a word, is a wider word full of it, in either order of bytes."""
+
+_PROCESSOR = Path("/sys/devices/system/cpu/modalias")
+"""Where Linux names the processor, its vendor first."""
+
+PAGE = 4096
+"""The bytes of a page: places agree for libc where they do modulo this."""
+
+_PIECES = range(256, 127, -1)
+"""The bytes of pieces in which longer rows are picked where libc is slow, the best size first.
+
+At some addresses it takes twice the time or more, unless a cache holds the target. Pieces are fast
+at every address: glibc loads one as a whole before it stores it.
+"""
+_RELOCATED = 2**20
+"""The most bytes of a source that is copied to where libc is fast."""
+_REPEATED = 32
+"""The fewest repeats of such a source: copying it takes about as long as writing one of them."""
+_FAR = 16 * 2**20
+"""Targets of at least this many bytes do not stay in the caches."""
+_BY_VECTORS = range(513, 2113)
+"""The bytes of rows that glibc copies backwards where addresses agree."""
+_AGREEING = 256
+"""They do where the target is less than this ahead of the source, modulo a page."""
+_BY_MICROCODE = range(2113, 2**20)
+"""The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
+_CLOSE = 16
+"""It takes ten times as long where the target is less than this ahead, modulo a page."""
+_COARSE = 512
+"""If that distance changes by multiples of at least this from row to row, enough rows are so close
+for pieces to pay."""
+_APART = 2304
+"""Bytes, modulo a page, between a temporary and what it is copied to, so that they never agree."""
+_INDICES = 16 * 1024
+"""The most pieces that are picked at once."""
+
 
 def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """Choose how words are copied and from where, once for all parts of a copy.
@@ -62,49 +104,6 @@ def assign_in_pieces(target: Any, source: Any) -> None:
         _pick(target, source, piece)
     else:
         np.copyto(target, source)
-
-
-_ONES = {
-    (word, wider): np.array(sum(1 << 8 * i for i in range(0, wider, word)), f"u{wider}")
-    for word in (1, 2, 4)
-    for wider in (2, 4, 8)
-    if word < wider
-}
-"""The number that, times a word, is a wider word full of it, in either order of bytes."""
-
-_PROCESSOR = Path("/sys/devices/system/cpu/modalias")
-"""Where Linux names the processor, its vendor first."""
-
-PAGE = 4096
-"""The bytes of a page: places agree for libc where they do modulo this."""
-
-_PIECES = range(256, 127, -1)
-"""The bytes of pieces in which longer rows are picked where libc is slow, the best size first.
-
-At some addresses it takes twice the time or more, unless a cache holds the target. Pieces are fast
-at every address: glibc loads one as a whole before it stores it.
-"""
-_RELOCATED = 2**20
-"""The most bytes of a source that is copied to where libc is fast."""
-_REPEATED = 32
-"""The fewest repeats of such a source: copying it takes about as long as writing one of them."""
-_FAR = 16 * 2**20
-"""Targets of at least this many bytes do not stay in the caches."""
-_BY_VECTORS = range(513, 2113)
-"""The bytes of rows that glibc copies backwards where addresses agree."""
-_AGREEING = 256
-"""They do where the target is less than this ahead of the source, modulo a page."""
-_BY_MICROCODE = range(2113, 2**20)
-"""The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
-_CLOSE = 16
-"""It takes ten times as long where the target is less than this ahead, modulo a page."""
-_COARSE = 512
-"""If that distance changes by multiples of at least this from row to row, enough rows are so close
-for pieces to pay."""
-_APART = 2304
-"""Bytes, modulo a page, between a temporary and what it is copied to, so that they never agree."""
-_INDICES = 16 * 1024
-"""The most pieces that are picked at once."""
 
 
 def _relocated(target: Any, source: Any) -> Any:
