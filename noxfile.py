@@ -161,7 +161,7 @@ def gpu(session: nox.Session) -> None:
         libraries = (".[torch,jax,cuda13,cli,onnx]", "jax[cuda13]", "onnxruntime", "onnxscript")
         install(session, *libraries, group="test")
         session.run(*benchmark)
-        for library in ("torch", "cupy"):
+        for library in ("torch", "cupy", "jax"):
             session.run("pytest", "--library", library)
     else:
         session.skip("no CUDA device here (nvidia-smi lists none); try -- --device cpu")

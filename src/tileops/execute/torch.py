@@ -309,14 +309,12 @@ def _is_plain(x: Any) -> bool:
         type(x) in PLAIN
         and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
         and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001 (there is no public name)
-        and not _is_function_seen()
+        and not (torch._C._is_torch_function_mode_enabled() and _is_intercepted())  # noqa: SLF001
     )
 
 
-def _is_function_seen() -> bool:
-    """Whether a mode intercepts functions, other than that of a default device."""
-    if not torch._C._is_torch_function_mode_enabled():  # noqa: SLF001
-        return False
+def _is_intercepted() -> bool:
+    """Whether a mode intercepts functions that is more than a default device."""
     modes = torch.overrides._get_current_function_mode_stack()  # noqa: SLF001
     return any(type(mode) is not DeviceContext for mode in modes)
 
