@@ -270,3 +270,11 @@ def test_a_tensor_whose_storage_was_cut_is_refused_as_by_torch(torch, repeats):
     x.untyped_storage().resize_(16)
     with pytest.raises(RuntimeError, match="out of bounds for storage"):
         tileops.tile(x, repeats)
+
+
+def test_an_out_whose_storage_was_cut_is_refused(torch):
+    for shape in ((2**20,), (8,)):
+        out = torch.ones(shape)
+        out.untyped_storage().resize_(16)
+        with pytest.raises(tileops.OutputError, match="its storage fewer bytes"):
+            tileops.tile(torch.ones(2), shape[0] // 2, out=out)

@@ -244,6 +244,11 @@ class Torch(Executor):
         if not x.is_meta:
             source, target = _memory(x), _memory(out)
             _check_addresses(name, source, target)
+            if not _is_stored(out):  # PyTorch would write beyond it
+                raise OutputError(
+                    f"{name}: out has shape {tuple(out.shape)}, and its storage fewer bytes than "
+                    f"that takes; somebody has resized it; pass an out with all of its memory"
+                )
             _out.check_memory(name, source, target)
             is_moved = _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out)
             if is_moved and _move(x, plan, out):
@@ -369,6 +374,8 @@ def _is_stored(x: Any) -> bool:
 
     PyTorch's own operations then raise an error.
     """
+    if 0 in x.shape:
+        return True
     last = sum(s * (n - 1) for n, s in zip(x.shape, x.stride(), strict=True))
     end = x.storage_offset() + last + 1
     return bool(x.untyped_storage().nbytes() >= end * x.element_size())
