@@ -119,23 +119,24 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
     executor = executor_of_counts(argument, where, array)
-    rank = len(array.shape)
+    shape = array.shape
+    rank = len(shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
         single = "" if argument.is_vector else "an int or "
         remedy = "pass its .shape, or flatten it" if argument.noun == "size" else "flatten it"
         remedy = remedy if rank else "reshape it to (1,)"
         raise argument.error(
-            f"{argument.operator}: {argument.name} has shape {tuple(array.shape)}; "
+            f"{argument.operator}: {argument.name} has shape {tuple(shape)}; "
             f"it must be {single}one-dimensional; {remedy}"
         )
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
-    if rank == 1 and exceeds(array.shape[0], MOST_COUNTS):
-        raise _too_many(argument, array.shape[0])
+    if rank == 1 and exceeds(shape[0], MOST_COUNTS):
+        raise _too_many(argument, shape[0])
     values = values_of(argument, where, executor, array)
     if rank == 0:
         return (_read_one(argument, where, values[0], of),)
-    return read_counts(argument, values, of)
+    return read_counts(argument, tuple(values), of)
 
 
 def _too_many(argument: Argument, number: int | str) -> Exception:

@@ -115,7 +115,7 @@ def tile_6(input: Any, repeats: Any) -> Any:
     >>> tileops.onnx.tile_6(np.array(["a", "b"]), np.array([2]))
     array(['a', 'b', 'a', 'b'], dtype='<U1')
     """
-    return apply(TILE_6, input, repeats)
+    return run(TILE_6, input, repeats)
 
 
 def tile_13(input: Any, repeats: Any) -> Any:
@@ -166,7 +166,7 @@ def tile_13(input: Any, repeats: Any) -> Any:
     array([[1, 2, 1, 2],
            [3, 4, 3, 4]])
     """
-    return apply(TILE_13, input, repeats)
+    return run(TILE_13, input, repeats)
 
 
 def expand_8(input: Any, shape: Any) -> Any:
@@ -217,7 +217,7 @@ def expand_8(input: Any, shape: Any) -> Any:
     >>> tileops.onnx.expand_8(np.array([[1], [2]]), np.array([3, 1, 2])).shape
     (3, 2, 2)
     """
-    return apply(EXPAND_8, input, shape)
+    return run(EXPAND_8, input, shape)
 
 
 def expand_13(input: Any, shape: Any) -> Any:
@@ -268,7 +268,7 @@ def expand_13(input: Any, shape: Any) -> Any:
     array([[1, 1, 1],
            [2, 2, 2]])
     """
-    return apply(EXPAND_13, input, shape)
+    return run(EXPAND_13, input, shape)
 
 
 def apply(operator: Operator, input: Any, *counts: Any, max_bytes: int | None = None) -> Any:
