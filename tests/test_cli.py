@@ -342,11 +342,15 @@ def test_what_an_image_takes_is_what_it_is_read_as(tmp_path):
     assert run(*words, 600, cwd=tmp_path).returncode == 0
 
 
-def test_an_image_past_the_limit_of_pillow_is_refused(tmp_path, monkeypatch):
+def test_an_image_past_the_limit_of_pillow_needs_a_limit_of_its_own(tmp_path, monkeypatch):
     Image.new("L", (20, 10)).save(tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
-    with pytest.raises(_files.FileFormatError, match=r"x\.png: .*200 pixels.* smaller images"):
+    with pytest.raises(_files.FileFormatError, match=r"x\.png: .*200 pixels.* pass --max-bytes"):
         _files.read(tmp_path / "x.png")
+    with pytest.raises(_files.FileFormatError, match="more than --max-bytes 199; raise it"):
+        _files.read(tmp_path / "x.png", 199)
+    assert _files.read(tmp_path / "x.png", 200).shape == (10, 20, 1)
+    assert Image.MAX_IMAGE_PIXELS == 99
 
 
 def test_a_rotated_photograph_stands_upright(tmp_path):

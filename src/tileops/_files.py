@@ -106,7 +106,7 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
 
 def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
     kinds = {kind.name for kind in FORMATS.values()}  # Pillow knows some that other programs read
-    with _open(path, tuple(kinds)) as image:
+    with _open(path, tuple(kinds), is_limited=max_bytes is not None) as image:
         becomes_rgb = image.mode == "P" or image.mode in _COLOURS
         channels = 3 if becomes_rgb else len(image.getbands())
         nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)
@@ -142,11 +142,19 @@ def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
     return pixels if pixels.ndim > 2 else pixels[:, :, np.newaxis]  # noqa: PLR2004
 
 
-def _open(path: Path, kinds: tuple[str, ...]) -> ImageFile.ImageFile:
+def _open(path: Path, kinds: tuple[str, ...], *, is_limited: bool) -> ImageFile.ImageFile:
+    """Read what an image says of itself; Pillow's limit holds where there is no other."""
+    most = Image.MAX_IMAGE_PIXELS
+    if is_limited:
+        Image.MAX_IMAGE_PIXELS = None
     try:
         return Image.open(path, formats=kinds)
     except Image.DecompressionBombError as error:
-        raise FileFormatError(f"{path}: {error} Cut it into smaller images") from error
+        raise FileFormatError(
+            f"{path}: {error} If you trust it, pass --max-bytes, which is the limit then"
+        ) from error
+    finally:
+        Image.MAX_IMAGE_PIXELS = most
 
 
 def write(
