@@ -51,7 +51,7 @@ def test_a_broadcast_axis_is_cut_into_chunks(da):
 def test_many_repeats_of_one_chunk_are_few_tasks(da):
     result = tileops.tile(da.ones(3, chunks=3), 10**9)
     assert result.shape == (3 * 10**9,)
-    assert result.npartitions < 2000
+    assert result.npartitions < 1100
     assert 8 * max(result.chunks[0]) <= 2**27
     assert result[-7:].compute(scheduler="synchronous").tolist() == [1] * 7
 
@@ -111,7 +111,7 @@ def test_the_chunks_of_all_axes_are_counted_before_any_is_named(da, shape, chunk
 
 def test_one_chunk_too_many_is_refused(da):
     with pytest.raises(tileops.OutputTooLargeError, match=r"has 1048578 chunks or more"):
-        tileops.tile(da.ones((1, 2), chunks=1), (2**40 + 1, 1))
+        tileops.tile(da.ones((1, 2), chunks=1), (2**43 + 1, 1))
 
 
 def test_a_chunk_that_is_large_already_is_not_counted_in_parts(da):

@@ -22,9 +22,11 @@ from tileops.execute.numpy import executor as numpy_executor
 _MOST_CHUNKS = 2**20
 """The most chunks of a result, or along one of its axes: naming as many takes half a minute."""
 
-_MOST_BYTES = 2**24
-"""The most bytes of a chunk in which an axis of one chunk is repeated: the library puts chunks of
-this size together faster than larger ones are made."""
+_PART = 2**24
+"""The bytes up to which an axis of one chunk is repeated inside it: the library puts chunks of this
+size together faster than larger ones are made."""
+_MANY_PARTS = 1024
+"""Results of more such parts have larger ones, up to Dask's chunk size."""
 
 
 class Dask(Executor):
@@ -172,7 +174,7 @@ def _least_chunks(x: Any, plan: Plan) -> int:
     """Bound the number of chunks from below, without a list of them.
 
     An axis of several chunks keeps them, once for each repeat. The axes of one chunk are cut so
-    that none exceeds `_most_bytes`, but never within a repeat.
+    that none exceeds `_part_bytes`, but never within a repeat.
     """
     chunks, repeats, nbytes = 1, 1, int(x.dtype.itemsize)
     for c, n, r in zip(_input_chunks(x, plan), plan.padded, plan.repeats, strict=True):
@@ -182,18 +184,19 @@ def _least_chunks(x: Any, plan: Plan) -> int:
         else:
             repeats *= r
             nbytes *= n * r
-    return chunks * max(1, min(repeats, nbytes // _most_bytes()))
+    return chunks * max(1, min(repeats, nbytes // _part_bytes(plan)))
 
 
-def _most_bytes() -> int:
+def _part_bytes(plan: Plan) -> int:
     """Give the most bytes of a chunk that grows: no more than people ask of Dask, either."""
-    return min(_MOST_BYTES, int(parse_bytes(dask.config.get("array.chunk-size"))))
+    most = int(parse_bytes(dask.config.get("array.chunk-size")))
+    return min(most, max(_PART, plan.nbytes // _MANY_PARTS))
 
 
 def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Give the result's chunks along each axis.
 
-    An axis of one chunk is cut into as many of its repeats as `_most_bytes` has room for; one of
+    An axis of one chunk is cut into as many of its repeats as `_part_bytes` has room for; one of
     several chunks has these again for each repeat.
     """
     axes = list(zip(plan.padded, plan.repeats, _input_chunks(x, plan), strict=True))
@@ -202,7 +205,7 @@ def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     rounds = normalize_chunks(
         tuple("auto" if g else c for g, (_, _, c) in zip(grows, axes, strict=True)),
         tuple(r if g else n for g, (n, r, _) in zip(grows, axes, strict=True)),
-        limit=_most_bytes(),
+        limit=_part_bytes(plan),
         dtype=np.dtype((np.void, min(max(a_round, 1), 2**31 - 1))),
     )
     return tuple(
