@@ -43,7 +43,8 @@ def test_always_planned_is_planned_however_small(monkeypatch):
     for planned in (True, False):
         with always_planned("cuda") if planned else contextlib.nullcontext():
             assert tileops.tile(x, 2).tolist() == [0, 1, 2, 0, 1, 2]
-            tileops.tile(x, 2, out=torch.empty(6, dtype=x.dtype))
+            out = torch.empty(6, dtype=x.dtype)
+            assert tileops.tile(x, 2, out=out).tolist() == [0, 1, 2, 0, 1, 2]
         assert len(found) == (2 if planned else 0)
         found.clear()
 

@@ -34,7 +34,7 @@ def spread(xp: Any, x: Any, plan: Plan) -> Any:
 
 
 def native(array: Any) -> Any:
-    """Give a NumPy array in this machine's byte order, the only one that other libraries know."""
+    """Give an array in this machine's byte order, the only one that libraries beside NumPy know."""
     dtype = array.dtype
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 

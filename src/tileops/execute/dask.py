@@ -16,7 +16,7 @@ from tileops._run import run
 from tileops._texts import show
 from tileops._threads import single_threaded
 from tileops.errors import OutputTooLargeError, ShapeError
-from tileops.execute.array_api import Executor
+from tileops.execute.array_api import Executor, native
 from tileops.execute.numpy import executor as numpy_executor
 
 _MOST_CHUNKS = 2**20
@@ -100,8 +100,7 @@ class Dask(Executor):
             zeros = da.zeros(shape, dtype=g.dtype, chunks=-1 if 0 in shape else "auto")
             return zeros.map_blocks(_zeros_like, g._meta, meta=g._meta)  # noqa: SLF001
         if not g.dtype.isnative:
-            total = self.sum(name, g.astype(g.dtype.newbyteorder("=")), plan, shape)
-            return total.astype(g.dtype)
+            return self.sum(name, native(g), plan, shape).astype(g.dtype)
         return super().sum(name, g, plan, shape)
 
     def is_integer(self, array: Any) -> bool:
