@@ -127,6 +127,32 @@ def test_helpers_work_where_nobody_may_move_them(pinned, monkeypatch):
     assert len(pinned) == 2
 
 
+def test_nobody_is_moved_who_is_no_thread_of_the_system(pinned, monkeypatch):
+    """Under gevent and eventlet helpers are greenlets of the caller's thread."""
+    monkeypatch.setattr(_threads, "get_native_id", lambda: 7)
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    be_at(0, monkeypatch)
+    for _ in range(3):
+        work = Busy(pause=1e-3)
+        _threads.share(work, range(8), 3)
+        assert sorted(work.done) == list(range(8))
+    assert pinned == []
+
+
+def test_no_native_threads_are_needed():
+    """Emscripten's Python has no `get_native_id`."""
+    code = """
+import _thread, os
+del _thread.get_native_id
+import numpy as np, tileops
+os.sched_getaffinity = lambda _: range(4)
+x = np.arange(2**20)
+print(np.array_equal(tileops.tile(x, 3), np.tile(x, 3)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
 @pytest.mark.parametrize("processor", [None, 7])
 def test_helpers_stay_where_they_are_if_no_processor_is_known_or_left(
     pinned, monkeypatch, processor

@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from _thread import get_native_id, start_new_thread
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +14,15 @@ from typing import Generic, TypeVar
 from warnings import warn
 
 from tileops._texts import describe
+
+try:
+    from _thread import get_native_id
+except ImportError:  # Emscripten's Python has none, and starts no threads
+
+    def get_native_id() -> int:
+        """Tell no thread from another."""
+        return 0
+
 
 VARIABLE = "TILEOPS_NUM_THREADS"
 """The environment variable that limits the threads of a copy; 1 for none but the caller's."""
@@ -206,7 +215,7 @@ class _Pool:
         """Start threads up to a number; there are no new ones while the interpreter shuts down."""
         with suppress(RuntimeError):
             while self._count < count:
-                start_new_thread(self._serve, ())
+                start_new_thread(self._serve, (get_native_id(),))
                 self._count += 1
 
     def _keep_apart(self) -> None:
@@ -227,8 +236,12 @@ class _Pool:
                 os.sched_setaffinity(helper, others)
         self._apart = others, helpers
 
-    def _serve(self) -> None:
-        self._helpers.append(get_native_id())
+    def _serve(self, starter: int) -> None:
+        helper = get_native_id()
+        # Else it is no thread of the system: gevent and eventlet put greenlets in place of threads,
+        # and who moves one to other processors moves its caller.
+        if helper != starter:
+            self._helpers.append(helper)
         while True:
             self._jobs.get()()
 
