@@ -127,6 +127,15 @@ def test_sizes_past_int64_never_reach_the_library(x, repeats):
         tileops.tile(x, repeats, copy=False)
 
 
+@pytest.mark.library("numpy")
+def test_a_million_sizes_are_refused_before_they_are_multiplied():
+    """All of them would take many minutes, in which nothing interrupts the interpreter."""
+    counts = (2**62,) * 2**20
+    for shape in (tileops.tile_shape, tileops.expand_shape):
+        with pytest.raises(tileops.OutputTooLargeError, match=r"multiply to 2\*\*\d+ or more"):
+            shape((1,), counts)
+
+
 @pytest.mark.parametrize("shape", [(2**62, 1, 1), (2**63, 1, 1), (2**33, 0, 2**33, 1, 1)])
 def test_views_past_int64_never_reach_the_library(x, shape):
     with pytest.raises(tileops.OutputTooLargeError, match=r"2\*\*63-1"):

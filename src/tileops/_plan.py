@@ -76,12 +76,18 @@ def make_plan(
 ) -> Plan:
     """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
     padded, repeats = operator.align(operator.argument, tuple(shape), counts)
-    plan = _plan(len(shape), padded, repeats, itemsize)
-    check_size(operator.argument, plan.shape, itemsize)
-    return plan
+    result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
+    check_size(operator.argument, result, itemsize)
+    return _plan(len(shape), padded, repeats, result, itemsize)
 
 
-def _plan(rank: int, padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> Plan:
+def _plan(
+    rank: int,
+    padded: tuple[int, ...],
+    repeats: tuple[int, ...],
+    shape: tuple[int, ...],
+    itemsize: int,
+) -> Plan:
     """Plan the repetition of an array of `rank` axes, of a shape that is padded with ones."""
     # An empty axis stays empty however often it is repeated, and a count without
     # effect must not overflow a library's product of extents.
@@ -106,7 +112,6 @@ def _plan(rank: int, padded: tuple[int, ...], repeats: tuple[int, ...], itemsize
             split += (1, n)
             spread += (r, n)
             merges = True
-    shape = tuple(n * r for n, r in zip(padded, repeats, strict=True))
     if merges and len(spread) > MOST_AXES and is_empty(shape) and all(map(known, padded)):
         # Few libraries have so many axes, and no element has to find its place: one axis of no
         # repeats, or of one where there are no elements, before all others. Not where there are

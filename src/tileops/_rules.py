@@ -25,6 +25,10 @@ LIMIT = 2**63 - 1
 """The largest extent, element count and byte count: what a signed 64-bit integer holds."""
 
 
+_ENOUGH = 2 * 63
+"""So many sizes of 2 and more multiply to more than `LIMIT`, even as bits of elements."""
+
+
 class Argument(NamedTuple):
     """A list of counts that an operator takes: its rules, and how errors speak of it."""
 
@@ -291,5 +295,9 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
 
 
 def extent(shape: tuple[int, ...]) -> int:
-    """Multiply the sizes that are known, zeros left out."""
-    return prod([size for size in shape if known(size) and size])
+    """Multiply the sizes that are known, zeros left out, or as many of them as are past any limit.
+
+    The product of a million sizes would take many minutes, in which nothing could interrupt it.
+    """
+    sizes = [size for size in shape if known(size) and size > 1]
+    return prod(sizes[:_ENOUGH])
