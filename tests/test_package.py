@@ -73,6 +73,14 @@ def test_no_call_on_numpy_imports_anything():
     assert run(code) == "set()\n"
 
 
+def test_no_file_is_read_in_an_encoding_that_depends_on_the_locale():
+    code = "import numpy as np, tileops; print(tileops.tile(np.ones(2**20, np.uint8), 40).size)"
+    options = ("-X", "warn_default_encoding", "-W", "error")
+    command = [sys.executable, *options, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{40 * 2**20}\n", done.stderr
+
+
 def test_the_onnx_operators_need_no_onnx():
     code = (
         "import sys; sys.modules['onnx'] = None\n"

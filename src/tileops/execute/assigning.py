@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from functools import cache, lru_cache
 from math import gcd
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tileops._moves import blocks, box
 from tileops._plan_host import ALIKE, LOOPED
-from tileops.execute._memory import Memory, address_of, as_array, word_dtype
+from tileops.execute._memory import Memory, address_of, as_array, read_text, word_dtype
 
 Assign = Callable[[Any, Any], None]
 """Copies words to a target from a source that broadcasts to it."""
@@ -23,7 +22,7 @@ _ONES = {
 }
 """The number that, times a word, is a wider word full of it, in either order of bytes."""
 
-_PROCESSOR = Path("/sys/devices/system/cpu/modalias")
+_PROCESSOR = "/sys/devices/system/cpu/modalias"
 """Where Linux names the processor, its vendor first."""
 
 PAGE = 4096
@@ -82,7 +81,7 @@ def places_matter() -> bool:
     So it is where glibc lets AMD's processors copy them; Intel's are as fast everywhere.
     """
     try:
-        return "ven0002" in _PROCESSOR.read_text()
+        return "ven0002" in read_text(_PROCESSOR)
     except OSError:
         return False
 
