@@ -46,6 +46,27 @@ def test_importing_imports_no_library():
     assert run(code) == "[]\n"
 
 
+def test_a_system_may_lack_what_linux_has():
+    """macOS keeps no thread to a processor, Windows forks none, and Pyodide starts none."""
+    code = (
+        "import _thread, mmap, os\n"
+        "lacking = {\n"
+        "    _thread: ('get_native_id',),\n"
+        "    mmap: ('MADV_HUGEPAGE',),\n"
+        "    os: ('register_at_fork', 'sched_getaffinity', 'sched_setaffinity'),\n"
+        "}\n"
+        "for module, names in lacking.items():\n"
+        "    for name in names: vars(module).pop(name, None)\n"
+        'def start(*_): raise RuntimeError("can\'t start new thread")\n'
+        "_thread.start_new_thread = start\n"
+        "os.cpu_count = lambda: 4\n"
+        "import numpy as np, tileops\n"
+        "x = np.arange(2**20).reshape(2**10, 2**10)\n"
+        "print(tileops.tile(x, (2, 3)).tobytes() == np.tile(x, (2, 3)).tobytes())"
+    )
+    assert run(code) == "True\n"
+
+
 def test_using_numpy_imports_no_library():
     code = (
         "import sys, numpy as np, tileops\n"
