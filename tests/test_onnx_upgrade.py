@@ -45,6 +45,16 @@ def test_constant_counts_become_a_constant():
     assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
 
 
+def test_another_tensor_of_a_constant_is_not_its_value():
+    """ONNX's checker lets any attribute pass whose name begins with two underscores."""
+    model = constant()
+    value = helper.make_attribute("value", numpy_helper.from_array(np.float32(2)))
+    note = helper.make_attribute("__note", numpy_helper.from_array(np.float32(3)))
+    del model.graph.node[0].attribute[:]
+    model.graph.node[0].attribute.extend([note, value])
+    assert np.array_equal(run(upgrade(model), x=X), np.tile(X, (1, 2)))
+
+
 def followed_by(nodes, opset=5):
     return parse_model(
         f'<ir_version: 3, opset_import: ["": {opset}]> '

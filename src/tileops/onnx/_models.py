@@ -27,6 +27,17 @@ _DEEPEST = 100
 TYPES = frozenset(helper.get_all_tensor_dtypes())
 """The numbers of ONNX's element types."""
 
+CONSTANTS = {
+    "value": None,
+    "value_int": onnx.TensorProto.INT64,
+    "value_ints": onnx.TensorProto.INT64,
+    "value_float": onnx.TensorProto.FLOAT,
+    "value_floats": onnx.TensorProto.FLOAT,
+    "value_string": onnx.TensorProto.STRING,
+    "value_strings": onnx.TensorProto.STRING,
+}
+"""The type of a Constant by the attribute that holds it; `value` is a tensor of its own type."""
+
 
 def opset_of(model: Any) -> int:
     """Give the version of ONNX's own operators that a model imports."""
@@ -163,6 +174,19 @@ def check_attributes(node: Any) -> None:
             )
 
 
+def constant_of(node: Any) -> Any:
+    """Give the value of a Constant as a tensor, whichever attribute holds it."""
+    (attribute,) = (a for a in node.attribute if a.name in CONSTANTS)
+    kind = CONSTANTS[attribute.name]
+    if kind is None:
+        return attribute.t
+    value = helper.get_attribute_value(attribute)
+    dims, values = ([len(value)], value) if isinstance(value, list) else ([], [value])
+    tensor = onnx.TensorProto(data_type=kind, dims=dims)
+    getattr(tensor, helper.tensor_dtype_to_field(kind)).extend(values)
+    return tensor
+
+
 def read_tensor(owner: str, tensor: Any) -> Any:
     """Read a tensor of a model into a NumPy array; UnsupportedError if it is malformed."""
     try:
@@ -173,7 +197,9 @@ def read_tensor(owner: str, tensor: Any) -> Any:
             return words.reshape(tuple(tensor.dims))
         return numpy_helper.to_array(tensor)
     except (KeyError, TypeError, ValueError) as error:
-        raise UnsupportedError(f"{owner}: its data cannot be read: {error!r}") from error
+        raise UnsupportedError(
+            f"{owner}: its data cannot be read: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _check_inside(owner: str, tensor: Any) -> None:

@@ -4,7 +4,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import helper
 
 from tileops import execute
 from tileops._texts import describe, type_name
@@ -16,7 +15,7 @@ from tileops.errors import (
     UnsupportedError,
 )
 from tileops.execute.array_api import Executor
-from tileops.onnx._models import DEFAULT_DOMAIN, name_of, read_tensor
+from tileops.onnx._models import CONSTANTS, DEFAULT_DOMAIN, constant_of, name_of, read_tensor
 from tileops.onnx._operators import apply
 from tileops.onnx._schemas import VERSIONS, in_opset
 from tileops.onnx._tile_1 import TILE_1
@@ -68,7 +67,7 @@ def check_node(node: Any, opset: int) -> None:
         raise UnsupportedError(
             f"{name_of(node)}: an input is missing, or it does not have exactly one output"
         )
-    if node.op_type == "Constant" and len(node.attribute) != 1:
+    if node.op_type == "Constant" and sum(a.name in CONSTANTS for a in node.attribute) != 1:
         raise UnsupportedError(f"{name_of(node)}: it does not have exactly one value")
 
 
@@ -84,7 +83,7 @@ def run_node(
     try:
         match node.op_type:
             case "Constant":
-                return _constant(node)
+                return read_tensor("value", constant_of(node))
             case "Identity":
                 return inputs[0]
             case "Shape":
@@ -131,29 +130,6 @@ def to_host(owner: str, value: Any) -> Any:
     except Exception as error:
         raise DTypeError(f"{owner}: {executor.library} cannot give its values: {error}") from error
     return host if host is value or host.flags.writeable else host.copy()
-
-
-def _constant(node: Any) -> Any:
-    (attribute,) = node.attribute
-    value = helper.get_attribute_value(attribute)
-    match attribute.name:
-        case "value":
-            return read_tensor("value", value)
-        case "value_int" | "value_ints":
-            return np.array(value, np.int64)
-        case "value_float" | "value_floats":
-            return np.array(value, np.float32)
-        case _:  # value_string, value_strings
-            return np.array(_text(value), object)
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, list):
-        return list(map(_text, value))
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise UnsupportedError(f"its value is no text: {error}") from error
 
 
 def _shape(node: Any, value: Any) -> Any:

@@ -5,19 +5,9 @@ from typing import Any
 import onnx
 
 from tileops.errors import DTypeError
-from tileops.onnx._models import name_of
+from tileops.onnx._models import constant_of, name_of
 from tileops.onnx._schemas import VERSIONS, in_opset
 from tileops.onnx._tile_1 import TILE_1
-
-_OF_CONSTANTS = {
-    "value_int": onnx.TensorProto.INT64,
-    "value_ints": onnx.TensorProto.INT64,
-    "value_float": onnx.TensorProto.FLOAT,
-    "value_floats": onnx.TensorProto.FLOAT,
-    "value_string": onnx.TensorProto.STRING,
-    "value_strings": onnx.TensorProto.STRING,
-}
-"""The type of a Constant by its attribute; `value` is a tensor with a type of its own."""
 
 
 def check_types(graph: Any, opset: int) -> None:
@@ -74,8 +64,7 @@ def _result_type(node: Any, types: dict[str, int]) -> int:
     """Give the type of what a node makes."""
     match node.op_type:
         case "Constant":
-            (attribute,) = node.attribute
-            return int(_OF_CONSTANTS.get(attribute.name, attribute.t.data_type))
+            return int(constant_of(node).data_type)
         case "Shape":
             return int(onnx.TensorProto.INT64)
         case _:

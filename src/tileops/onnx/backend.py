@@ -193,8 +193,8 @@ class _LibraryBackend(Backend):
         if not isinstance(opset, int) or isinstance(opset, bool):
             raise DTypeError(f"opset_version is {describe(opset)}; pass an int")
         check_opset("opset_version", opset)
-        check_node(node, opset)
         check_attributes(node)
+        check_node(node, opset)
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
         alone = onnx.NodeProto()
         alone.CopyFrom(node)

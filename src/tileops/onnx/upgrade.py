@@ -16,6 +16,7 @@ from tileops.onnx._models import (
     INLINE,
     check_graph,
     check_model,
+    constant_of,
     dims_of,
     dtype_of,
     graphs_in,
@@ -337,7 +338,7 @@ def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[An
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAIN:
-            tensors[node.output[0]] = node.attribute[0].t  # at opset 6 it has no other form
+            tensors[node.output[0]] = constant_of(node)
     given = {value.name for value in graph.input}
     constants = {n: t for n, t in (constants | tensors).items() if n not in given}
     for node, other in zip(graph.node, twin.node, strict=True):
