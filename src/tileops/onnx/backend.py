@@ -17,17 +17,15 @@ from tileops._texts import describe, show, type_name
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
 from tileops.execute.numpy import PLAIN
-from tileops.onnx._models import (
+from tileops.onnx._checks import (
     INLINE,
     check_attributes,
     check_graph,
     check_model,
     check_opset,
-    dims_of,
-    dtype_of,
     opset_of,
-    read_tensor,
 )
+from tileops.onnx._models import dims_of, dtype_of, read_tensor
 from tileops.onnx._nodes import check_node, executor_for, run_node, to_host, to_library
 from tileops.onnx._schemas import VERSIONS
 from tileops.onnx._types import check_types

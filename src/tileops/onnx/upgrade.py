@@ -9,20 +9,17 @@ from onnx import helper, numpy_helper, version_converter
 
 from tileops._rules import check_size, known
 from tileops.errors import TileOpsError, UnsupportedError
+from tileops.onnx._checks import INLINE, check_graph, check_model, opset_of
 from tileops.onnx._meanings import DEFAULTS, change_of
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
     FIRST_IR,
-    INLINE,
-    check_graph,
-    check_model,
     constant_of,
     dims_of,
     dtype_of,
     graphs_in,
     inner_graphs,
     name_of,
-    opset_of,
     own_opsets,
     read_tensor,
 )

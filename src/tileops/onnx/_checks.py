@@ -1,0 +1,101 @@
+"""What is asked of an ONNX model before anything in it is read."""
+
+from typing import Any
+
+import onnx
+from google.protobuf.message import EncodeError
+from onnx.external_data_helper import uses_external_data
+
+from tileops._texts import show, type_name
+from tileops.errors import DTypeError, UnsupportedError
+from tileops.onnx._models import FIRST_IR, TYPES, graphs_in, name_of, own_opsets
+
+INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner"
+"""How functions become nodes of the graph, also those of another opset."""
+
+
+def opset_of(model: Any) -> int:
+    """Give the version of ONNX's own operators that a model imports."""
+    if not isinstance(model, onnx.ModelProto):
+        raise DTypeError(
+            f"the model is {type_name(type(model))}; pass an onnx.ModelProto, as onnx.load gives"
+        )
+    if model.ir_version < FIRST_IR:
+        raise UnsupportedError(
+            f"the model has ir_version {model.ir_version}, from before models imported opsets; "
+            f"set it to {FIRST_IR} and import opset 1"
+        )
+    versions = own_opsets(model)
+    if len(versions) != 1:
+        raise UnsupportedError(
+            f"the model imports {len(versions)} opsets of ONNX's own domain; it must be one"
+        )
+    check_opset("the model's opset", versions[0])
+    return versions[0]
+
+
+def check_opset(owner: str, version: int) -> None:
+    """Refuse a version of ONNX's own operators that the package onnx does not know."""
+    latest = onnx.defs.onnx_opset_version()
+    if not 1 <= version <= latest:
+        raise UnsupportedError(
+            f"{owner} is {show(version)}; the onnx installed here knows 1 to {latest}; use one of "
+            f"these, or a newer onnx"
+        )
+
+
+def check_model(model: Any) -> None:
+    """Refuse a model that ONNX's checker refuses, or is too large or too deep for."""
+    try:
+        onnx.checker.check_model(model)
+    except (EncodeError, ValueError) as error:
+        raise UnsupportedError(
+            "the model is too large for onnx.checker, which writes it out, in 2 GiB at most, or "
+            "its graphs are nested too deep; make its largest initializers inputs, or unnest them"
+        ) from error
+
+
+def check_graph(graph: Any) -> None:
+    """Refuse data outside of the model, sparse tensors, and names and types that are none."""
+    for inner in graphs_in(graph):
+        values = (*inner.input, *inner.output, *inner.value_info, *inner.initializer)
+        names = [value.name for value in values]
+        for node in inner.node:
+            names += (*node.input, *node.output, node.name, node.op_type, node.domain)
+            names += [attribute.name for attribute in node.attribute]
+        for name in names:
+            if not isinstance(name, str):
+                raise UnsupportedError(f"the name {name!r} in the model is no text")
+        for value in (*inner.input, *inner.output, *inner.value_info):
+            kind = value.type.tensor_type.elem_type
+            if kind and kind not in TYPES:
+                raise UnsupportedError(f"{value.name!r} is declared of type {kind}, which is none")
+        if inner.sparse_initializer:
+            name = inner.sparse_initializer[0].values.name
+            raise UnsupportedError(f"initializer {name!r} is sparse; make it dense")
+        for tensor in inner.initializer:
+            _check_inside(f"initializer {tensor.name!r}", tensor)
+        for node in inner.node:
+            check_attributes(node)
+
+
+def check_attributes(node: Any) -> None:
+    """Refuse a node's tensors if their data lie outside of the model or are sparse."""
+    for attribute in node.attribute:
+        if attribute.HasField("sparse_tensor"):
+            raise UnsupportedError(f"{name_of(node)}: its value is sparse; make it dense")
+        for tensor in (attribute.t, *attribute.tensors):
+            _check_inside(name_of(node), tensor)
+        if attribute.ref_attr_name:
+            raise UnsupportedError(
+                f"{name_of(node)}: its attribute {attribute.name!r} refers to one of a function, "
+                f"and it is in none"
+            )
+
+
+def _check_inside(owner: str, tensor: Any) -> None:
+    if uses_external_data(tensor):
+        raise UnsupportedError(
+            f"{owner}: its data lie outside of the model, and are not followed; load them with "
+            f"onnx.load_external_data_for_model first, if you trust the model"
+        )
