@@ -1,6 +1,6 @@
 """Upgrade of a model's Tile-1 nodes to Tile-13, which ONNX's version converter does not do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -291,13 +291,10 @@ def _redeclare(graph: Any, original: Any) -> None:
 
     The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
     """
-    for values, of in ((graph.input, original.input), (graph.output, original.output)):
-        declared = {value.name: value for value in of}
-        for value in values:
-            value.CopyFrom(declared.get(value.name, value))
-    declared = {value.name: value for value in original.value_info}
-    names = [value.name for value in graph.value_info]
-    _set(graph.value_info, [declared[name] for name in names if name in declared])
+    _set(graph.input, original.input)
+    _set(graph.output, original.output)
+    names = {value.name for value in graph.value_info}
+    _set(graph.value_info, [value for value in original.value_info if value.name in names])
 
 
 def _name_constants(graph: Any) -> None:
@@ -447,7 +444,7 @@ def _unique(prefix: str, taken: set[str], number: int = 0) -> str:
     return name
 
 
-def _set(field: Any, messages: list[Any]) -> None:
+def _set(field: Any, messages: Iterable[Any]) -> None:
     """Fill a repeated field anew: a slice of one that holds messages takes no assignment."""
     del field[:]
     field.extend(messages)
