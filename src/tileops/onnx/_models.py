@@ -1,6 +1,6 @@
 """The parts of an ONNX model: its graphs, and what it declares and holds, as Python has them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,34 @@ def inner_graphs(node: Any) -> list[Any]:
         found += [attribute.g] * attribute.HasField("g")
         found += attribute.graphs
     return found
+
+
+def declared_in(graph: Any) -> list[Any]:
+    """List what a graph declares of its values."""
+    return [*graph.input, *graph.output, *graph.value_info]
+
+
+def names_in(model: Any) -> set[str]:
+    """Collect every name that a value of a model has."""
+    names = set()
+    for graph in graphs_in(model.graph):
+        names |= {value.name for value in (*declared_in(graph), *graph.initializer)}
+        names |= {name for node in graph.node for name in (*node.input, *node.output)}
+    return names
+
+
+def unique_name(prefix: str, taken: set[str], number: int = 0) -> str:
+    """Give a name that nothing in the model has, and take it."""
+    while (name := f"{prefix}_{number}") in taken:
+        number += 1
+    taken.add(name)
+    return name
+
+
+def refill(field: Any, messages: Iterable[Any]) -> None:
+    """Fill a repeated field anew: a slice of one that holds messages takes no assignment."""
+    del field[:]
+    field.extend(messages)
 
 
 def dtype_of(declared: Any) -> str | None:

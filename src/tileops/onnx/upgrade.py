@@ -1,27 +1,31 @@
 """Upgrade of a model's Tile-1 nodes to Tile-13, which ONNX's version converter does not do."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, version_converter
+from onnx import helper, numpy_helper
 
 from tileops._rules import check_size, known
 from tileops.errors import TileOpsError, UnsupportedError
 from tileops.onnx._checks import INLINE, check_graph, check_model, opset_of
+from tileops.onnx._converter import convert
 from tileops.onnx._meanings import DEFAULTS, change_of
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
-    FIRST_IR,
     constant_of,
+    declared_in,
     dims_of,
     dtype_of,
     graphs_in,
     inner_graphs,
     name_of,
+    names_in,
     own_opsets,
     read_tensor,
+    refill,
+    unique_name,
 )
 from tileops.onnx._schemas import in_opset
 from tileops.onnx._tile_1 import (
@@ -36,13 +40,6 @@ __all__ = ["upgrade"]
 
 _STAND_IN = "tileops.upgrade"
 """The domain that Tile-1 nodes are in while others are converted."""
-
-_REFUSALS = (
-    RuntimeError,
-    version_converter.ConvertError,
-    onnx.shape_inference.InferenceError,
-)
-"""What the converter raises."""
 
 
 def upgrade(model: Any) -> Any:
@@ -132,15 +129,15 @@ def upgrade(model: Any) -> Any:
     result.opset_import.append(helper.make_opsetid(_STAND_IN, 1))
     # Opset 6 has a Tile with constant repeats, through which ONNX infers the shapes that
     # other nodes' adapters ask for, and opset 13 has the nodes that compute repeats.
-    result = _convert(result, 6, model)
+    result = convert(result, 6, model)
     while _rewrite(result, _constant_repeats):  # the sizes of a Tile may tell another node's rank
         pass
     _annotate(result)
     _check_meanings(result)
-    result = _convert(result, 13, model)
+    result = convert(result, 13, model)
     _rewrite(result, _computed_repeats)
     _drop_unused(result, counts)
-    _set(result.opset_import, [o for o in result.opset_import if o.domain != _STAND_IN])
+    refill(result.opset_import, [o for o in result.opset_import if o.domain != _STAND_IN])
     try:
         onnx.checker.check_model(result, full_check=True)
     except (
@@ -211,107 +208,6 @@ def _check_meanings(model: Any) -> None:
                 )
 
 
-def _convert(model: Any, version: int, original: Any) -> Any:
-    """Convert all nodes but the stand-ins."""
-    try:
-        converted = version_converter.convert_version(model, version)
-    except _REFUSALS as error:
-        raise _not_converted(model, version, error) from error
-    taken = _names(model)
-    graphs = (graphs_in(result.graph) for result in (converted, model, original))
-    for graph, before, first in zip(*graphs, strict=True):
-        # In a branch, adapters name what they add like values outside of it.
-        kept = {"", *_made(before), *(value.name for value in graph.output)}
-        _rename(graph, {n: _unique(n, taken) for n in _made(graph) if n not in kept})
-        _redeclare(graph, first)
-        if model.ir_version <= FIRST_IR:
-            _name_constants(graph)
-    return converted
-
-
-def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedError:
-    """Describe what the converter refuses, whose own text seldom names the node."""
-    nodes = list(model.graph.node)
-    # The first nodes alone are refused if the node is among them.
-    passed, refused = -1, len(nodes)
-    while refused - passed > 1:
-        number = (passed + refused) // 2
-        found = _refusal(model, number, version)
-        if found is None:
-            passed = number
-        else:
-            refused, error = number, found
-    if refused:
-        node = nodes[refused - 1]
-        what = "it, or a node inside it," if inner_graphs(node) else "it"
-        return UnsupportedError(
-            f"{name_of(node)}: onnx.version_converter cannot convert {what} to opset {version}: "
-            f"{error}; declare the shapes of its inputs, in numbers, or replace it before the "
-            f"upgrade"
-        )
-    return UnsupportedError(
-        f"onnx.version_converter cannot convert the inputs of the model to opset {version}: "
-        f"{error}; correct the types and shapes that the model declares"
-    )
-
-
-def _refusal(model: Any, number: int, version: int) -> Exception | None:
-    """Give what the converter says of a model's first nodes, and None if it converts them."""
-    first = onnx.ModelProto()
-    first.CopyFrom(model)
-    graph = first.graph
-    del graph.node[number:]
-    made = {*_made(graph), *(value.name for value in graph.input)}
-    outputs = [value for value in graph.output if value.name in made]
-    del graph.output[:]
-    graph.output.extend(outputs)
-    try:
-        version_converter.convert_version(first, version)
-    except _REFUSALS as error:
-        return error
-    return None
-
-
-def _made(graph: Any) -> list[str]:
-    """List the values that a graph's nodes and initializers make."""
-    made = [name for node in graph.node for name in node.output]
-    return made + [tensor.name for tensor in graph.initializer]
-
-
-def _rename(graph: Any, names: dict[str, str]) -> None:
-    for node in graph.node:
-        for values in (node.input, node.output):
-            values[:] = [names.get(name, name) for name in values]
-    for tensor in graph.initializer:
-        tensor.name = names.get(tensor.name, tensor.name)
-
-
-def _redeclare(graph: Any, original: Any) -> None:
-    """Declare types as they were, and no others.
-
-    The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
-    """
-    _set(graph.input, original.input)
-    _set(graph.output, original.output)
-    names = {value.name for value in graph.value_info}
-    _set(graph.value_info, [value for value in original.value_info if value.name in names])
-
-
-def _name_constants(graph: Any) -> None:
-    """Make nodes of the initializers that adapters added: old models had them in inputs only."""
-    inputs = {value.name for value in graph.input}
-    added = [tensor for tensor in graph.initializer if tensor.name not in inputs]
-    if added:
-        kept = [tensor for tensor in graph.initializer if tensor.name in inputs]
-        nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in added]
-        _set(graph.node, [*nodes, *graph.node])
-        _set(graph.initializer, kept)
-
-
-def _values(graph: Any) -> list[Any]:
-    return [*graph.input, *graph.output, *graph.value_info]
-
-
 def _scopes(model: Any) -> Iterator[Any]:
     """List each graph, with the types and constants that its nodes see; inner graphs first."""
     seen = onnx.ModelProto()
@@ -328,7 +224,7 @@ def _scopes(model: Any) -> Iterator[Any]:
 
 
 def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[Any]:
-    types = types | {value.name: value.type.tensor_type for value in _values(twin)}
+    types = types | {value.name: value.type.tensor_type for value in declared_in(twin)}
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAIN:
@@ -344,7 +240,7 @@ def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[An
 def _annotate(model: Any) -> None:
     """Declare the rank of the stand-ins' results, where it is known: the converter infers none."""
     for graph, types, _ in _scopes(model):
-        declared = {v.name for v in _values(graph) if v.type.tensor_type.HasField("shape")}
+        declared = {v.name for v in declared_in(graph) if v.type.tensor_type.HasField("shape")}
         for node in _stand_ins(graph):
             output = node.output[0]
             found = _type_of(output, types)
@@ -356,7 +252,7 @@ def _annotate(model: Any) -> None:
 
 def _rewrite(model: Any, make_repeats: Any) -> bool:
     """Put a Tile in the place of each stand-in for which repeats can be made; tell if any was."""
-    taken = _names(model)
+    taken = names_in(model)
     is_changed = False
     for graph, types, constants in _scopes(model):
         nodes: list[Any] = []
@@ -366,7 +262,7 @@ def _rewrite(model: Any, make_repeats: Any) -> bool:
                 made = _tile_13(node, make_repeats, types, constants, taken)
             nodes += made or [node]
             is_changed = is_changed or bool(made)
-        _set(graph.node, nodes)
+        refill(graph.node, nodes)
     return is_changed
 
 
@@ -427,29 +323,6 @@ def _type_of(name: str, types: Any) -> Any:
     return types.get(name, onnx.TypeProto.Tensor())
 
 
-def _names(model: Any) -> set[str]:
-    """Collect every name that a value of a model has."""
-    names = set()
-    for graph in graphs_in(model.graph):
-        names |= {value.name for value in (*_values(graph), *graph.initializer)}
-        names |= {name for node in graph.node for name in (*node.input, *node.output)}
-    return names
-
-
-def _unique(prefix: str, taken: set[str], number: int = 0) -> str:
-    """Give a name that nothing in the model has, and take it."""
-    while (name := f"{prefix}_{number}") in taken:
-        number += 1
-    taken.add(name)
-    return name
-
-
-def _set(field: Any, messages: Iterable[Any]) -> None:
-    """Fill a repeated field anew: a slice of one that holds messages takes no assignment."""
-    del field[:]
-    field.extend(messages)
-
-
 def _drop_unused(model: Any, names: set[str]) -> None:
     """Remove constants of these names that nothing uses any more."""
     graphs = list(graphs_in(model.graph))
@@ -458,9 +331,9 @@ def _drop_unused(model: Any, names: set[str]) -> None:
     unused = names - used
     for graph in graphs:
         nodes = [n for n in graph.node if n.op_type != "Constant" or n.output[0] not in unused]
-        _set(graph.node, nodes)
+        refill(graph.node, nodes)
         for values in (graph.initializer, graph.value_info):
-            _set(values, [value for value in values if value.name not in unused])
+            refill(values, [value for value in values if value.name not in unused])
 
 
 class _Nodes:
@@ -472,7 +345,7 @@ class _Nodes:
 
     def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
         """Add a node and give the name of its result."""
-        name = _unique(f"{self._prefix}_{op_type}", self._taken, len(self.nodes))
+        name = unique_name(f"{self._prefix}_{op_type}", self._taken, len(self.nodes))
         self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         return name
 

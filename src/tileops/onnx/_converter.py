@@ -1,0 +1,121 @@
+"""ONNX's version converter: its refusals name a node, and what it makes is put right."""
+
+from typing import Any
+
+import onnx
+from onnx import helper, version_converter
+
+from tileops.errors import UnsupportedError
+from tileops.onnx._models import (
+    FIRST_IR,
+    graphs_in,
+    inner_graphs,
+    name_of,
+    names_in,
+    refill,
+    unique_name,
+)
+
+_REFUSALS = (
+    RuntimeError,
+    version_converter.ConvertError,
+    onnx.shape_inference.InferenceError,
+)
+"""What the converter raises."""
+
+
+def convert(model: Any, version: int, original: Any) -> Any:
+    """Convert a model to another opset; types are declared as in the original."""
+    try:
+        converted = version_converter.convert_version(model, version)
+    except _REFUSALS as error:
+        raise _not_converted(model, version, error) from error
+    taken = names_in(model)
+    graphs = (graphs_in(result.graph) for result in (converted, model, original))
+    for graph, before, first in zip(*graphs, strict=True):
+        # In a branch, adapters name what they add like values outside of it.
+        kept = {"", *_made(before), *(value.name for value in graph.output)}
+        _rename(graph, {n: unique_name(n, taken) for n in _made(graph) if n not in kept})
+        _redeclare(graph, first)
+        if model.ir_version <= FIRST_IR:
+            _name_constants(graph)
+    return converted
+
+
+def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedError:
+    """Describe what the converter refuses, whose own text seldom names the node."""
+    nodes = list(model.graph.node)
+    # The first nodes alone are refused if the node is among them.
+    passed, refused = -1, len(nodes)
+    while refused - passed > 1:
+        number = (passed + refused) // 2
+        found = _refusal(model, number, version)
+        if found is None:
+            passed = number
+        else:
+            refused, error = number, found
+    if refused:
+        node = nodes[refused - 1]
+        what = "it, or a node inside it," if inner_graphs(node) else "it"
+        return UnsupportedError(
+            f"{name_of(node)}: onnx.version_converter cannot convert {what} to opset {version}: "
+            f"{error}; declare the shapes of its inputs, in numbers, or replace it before the "
+            f"upgrade"
+        )
+    return UnsupportedError(
+        f"onnx.version_converter cannot convert the inputs of the model to opset {version}: "
+        f"{error}; correct the types and shapes that the model declares"
+    )
+
+
+def _refusal(model: Any, number: int, version: int) -> Exception | None:
+    """Give what the converter says of a model's first nodes, and None if it converts them."""
+    first = onnx.ModelProto()
+    first.CopyFrom(model)
+    graph = first.graph
+    del graph.node[number:]
+    made = {*_made(graph), *(value.name for value in graph.input)}
+    outputs = [value for value in graph.output if value.name in made]
+    del graph.output[:]
+    graph.output.extend(outputs)
+    try:
+        version_converter.convert_version(first, version)
+    except _REFUSALS as error:
+        return error
+    return None
+
+
+def _made(graph: Any) -> list[str]:
+    """List the values that a graph's nodes and initializers make."""
+    made = [name for node in graph.node for name in node.output]
+    return made + [tensor.name for tensor in graph.initializer]
+
+
+def _rename(graph: Any, names: dict[str, str]) -> None:
+    for node in graph.node:
+        for values in (node.input, node.output):
+            values[:] = [names.get(name, name) for name in values]
+    for tensor in graph.initializer:
+        tensor.name = names.get(tensor.name, tensor.name)
+
+
+def _redeclare(graph: Any, original: Any) -> None:
+    """Declare types as they were, and no others.
+
+    The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
+    """
+    refill(graph.input, original.input)
+    refill(graph.output, original.output)
+    names = {value.name for value in graph.value_info}
+    refill(graph.value_info, [value for value in original.value_info if value.name in names])
+
+
+def _name_constants(graph: Any) -> None:
+    """Make nodes of the initializers that adapters added: old models had them in inputs only."""
+    inputs = {value.name for value in graph.input}
+    added = [tensor for tensor in graph.initializer if tensor.name not in inputs]
+    if added:
+        kept = [tensor for tensor in graph.initializer if tensor.name in inputs]
+        nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in added]
+        refill(graph.node, [*nodes, *graph.node])
+        refill(graph.initializer, kept)
