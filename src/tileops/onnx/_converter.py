@@ -1,5 +1,6 @@
 """ONNX's version converter: its refusals name a node, and what it makes is put right."""
 
+from bisect import bisect_left
 from typing import Any
 
 import onnx
@@ -44,16 +45,12 @@ def convert(model: Any, version: int, original: Any) -> Any:
 
 def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedError:
     """Describe what the converter refuses, whose own text seldom names the node."""
-    nodes = list(model.graph.node)
+    nodes = model.graph.node
     # The first nodes alone are refused if the node is among them.
-    passed, refused = -1, len(nodes)
-    while refused - passed > 1:
-        number = (passed + refused) // 2
-        found = _refusal(model, number, version)
-        if found is None:
-            passed = number
-        else:
-            refused, error = number, found
+    refused = bisect_left(
+        range(len(nodes)), True, key=lambda n: _refusal(model, n, version) is not None
+    )
+    error = _refusal(model, refused, version) or error
     if refused:
         node = nodes[refused - 1]
         what = "it, or a node inside it," if inner_graphs(node) else "it"
@@ -75,9 +72,7 @@ def _refusal(model: Any, number: int, version: int) -> Exception | None:
     graph = first.graph
     del graph.node[number:]
     made = {*_made(graph), *(value.name for value in graph.input)}
-    outputs = [value for value in graph.output if value.name in made]
-    del graph.output[:]
-    graph.output.extend(outputs)
+    refill(graph.output, [value for value in graph.output if value.name in made])
     try:
         version_converter.convert_version(first, version)
     except _REFUSALS as error:
