@@ -68,7 +68,10 @@ def check_node(node: Any, opset: int) -> None:
             f"{name_of(node)}: an input is missing, or it does not have exactly one output"
         )
     if node.op_type == "Constant" and sum(a.name in CONSTANTS for a in node.attribute) != 1:
-        raise UnsupportedError(f"{name_of(node)}: it does not have exactly one value")
+        raise UnsupportedError(
+            f"{name_of(node)}: it does not have exactly one value; give it one of the attributes "
+            f"{', '.join(CONSTANTS)}"
+        )
 
 
 def run_node(
