@@ -235,6 +235,9 @@ def test_an_image_of_too_many_pixels_names_the_formats_that_hold_them(tmp_path):
         ("y.png", (0, 1, 1), "save as .npy"),
     ):
         refused(run("tile", "x.png", name, "--repeats", *counts, cwd=tmp_path), part)
+    Image.new("RGBA", (1, 1)).save(tmp_path / "x.png")
+    done = run("tile", "x.png", "y.jpg", "--repeats", 1, 16_384, 1, cwd=tmp_path)
+    refused(done, "save as .png or .npy")
 
 
 def save(path, array):

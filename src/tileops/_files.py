@@ -188,22 +188,22 @@ def _write_pixels(
     kind = FORMATS[path.suffix.lower()]
     channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else None  # noqa: PLR2004
     mode = _MODES.get((dtype.name, channels or 0))
+    holding = [suffix for suffix, other in FORMATS.items() if _holds(other, mode, shape)]
+    others = " or ".join([*holding, ".npy"])
     if mode not in kind.modes:
         taken: dict[str, list[str]] = {}
         for (name, number), its_mode in _MODES.items():
             if its_mode in kind.modes:
                 taken.setdefault(name, []).append(str(number))
         kinds = " or ".join(f"{name} with {'/'.join(of)}" for name, of in taken.items())
-        others = [suffix for suffix, other in FORMATS.items() if mode in other.modes]
         raise FileFormatError(
             f"{path}: the result has shape {shape} of {dtype}; {kind.name} takes (height, width, "
-            f"channels) of {kinds} channels; save as {' or '.join([*others, '.npy'])}"
+            f"channels) of {kinds} channels; save as {others}"
         )
     if not _holds(kind, mode, shape):
-        others = [suffix for suffix, other in FORMATS.items() if _holds(other, mode, shape)]
         raise FileFormatError(
             f"{path}: the result has {shape[0]} by {shape[1]} pixels; {kind.name} takes 1 to "
-            f"{kind.side} along an axis; save as {' or '.join([*others, '.npy'])}"
+            f"{kind.side} along an axis; save as {others}"
         )
     pixels = np.empty(shape, dtype)
     fill(pixels)
