@@ -49,8 +49,8 @@ _MODES = {
 _WITH_ALPHA = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}
 """What images of a mode become if one of their values stands for transparency."""
 
-_COLOURS = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
-"""Modes whose channels are no RGB, and become it when they are read."""
+_COLOURS = frozenset({"CMYK", "HSV", "LAB", "P", "YCbCr"})
+"""Modes of colours whose values are no RGB, and become it when they are read."""
 
 _WIDENED = frozenset({"L;2", "L;4"})
 """Greys that Pillow widens to 8 bits, but not the one of them that stands for transparency."""
@@ -105,10 +105,8 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
 
 
 def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
-    kinds = {kind.name for kind in FORMATS.values()}  # Pillow knows some that other programs read
-    with _open(path, tuple(kinds), is_limited=max_bytes is not None) as image:
-        becomes_rgb = image.mode == "P" or image.mode in _COLOURS
-        channels = 3 if becomes_rgb else len(image.getbands())
+    with _open(path, is_limited=max_bytes is not None) as image:
+        channels = 3 if image.mode in _COLOURS else len(image.getbands())
         nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)
         if max_bytes is not None and nbytes > max_bytes:
             raise FileFormatError(
@@ -123,32 +121,37 @@ def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
             )
         ImageOps.exif_transpose(image, in_place=True)
         image.load()
-    upright: Image.Image = image
-    if "transparency" in upright.info:
-        refused = stored & _WIDENED or {upright.mode} - _WITH_ALPHA.keys()
+    pixels = np.asarray(_plain(path, image, stored))
+    return pixels if pixels.ndim > 2 else pixels[:, :, np.newaxis]  # noqa: PLR2004
+
+
+def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
+    """Give an image in a mode that arrays have: colours as RGB, transparency as a channel."""
+    if "transparency" in image.info:
+        refused = stored & _WIDENED or {image.mode} - _WITH_ALPHA.keys()
         if refused:
             raise FileFormatError(
                 f"{path}: images of mode {refused.pop()} with a transparent value are not read; "
                 f"convert it to RGBA, or to greyscale without transparency"
             )
-        upright = upright.convert(_WITH_ALPHA[upright.mode])
-    elif becomes_rgb:
-        upright = upright.convert("RGB")
-    if upright.mode not in _MODES.values():
+        return image.convert(_WITH_ALPHA[image.mode])
+    if image.mode in _COLOURS:
+        return image.convert("RGB")
+    if image.mode not in _MODES.values():
         raise FileFormatError(
-            f"{path}: images of mode {upright.mode} are not read; convert it to RGB or greyscale"
+            f"{path}: images of mode {image.mode} are not read; convert it to RGB or greyscale"
         )
-    pixels = np.asarray(upright)
-    return pixels if pixels.ndim > 2 else pixels[:, :, np.newaxis]  # noqa: PLR2004
+    return image
 
 
-def _open(path: Path, kinds: tuple[str, ...], *, is_limited: bool) -> ImageFile.ImageFile:
+def _open(path: Path, *, is_limited: bool) -> ImageFile.ImageFile:
     """Read what an image says of itself; Pillow's limit holds where there is no other."""
+    kinds = {kind.name for kind in FORMATS.values()}  # Pillow knows some that other programs read
     most = Image.MAX_IMAGE_PIXELS
     if is_limited:
         Image.MAX_IMAGE_PIXELS = None
     try:
-        return Image.open(path, formats=kinds)
+        return Image.open(path, formats=tuple(kinds))
     except Image.DecompressionBombError as error:
         raise FileFormatError(
             f"{path}: {error} If you trust it, pass --max-bytes, which is the limit then"
