@@ -8,7 +8,7 @@ from onnx.external_data_helper import uses_external_data
 
 from tileops._texts import show, type_name
 from tileops.errors import DTypeError, UnsupportedError
-from tileops.onnx._models import FIRST_IR, TYPES, graphs_in, name_of, own_opsets
+from tileops.onnx._models import FIRST_IR, TYPES, declared_in, graphs_in, name_of, own_opsets
 
 INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner"
 """How functions become nodes of the graph, also those of another opset."""
@@ -58,15 +58,15 @@ def check_model(model: Any) -> None:
 def check_graph(graph: Any) -> None:
     """Refuse data outside of the model, sparse tensors, and names and types that are none."""
     for inner in graphs_in(graph):
-        values = (*inner.input, *inner.output, *inner.value_info, *inner.initializer)
-        names = [value.name for value in values]
+        declared = declared_in(inner)
+        names = [value.name for value in (*declared, *inner.initializer)]
         for node in inner.node:
             names += (*node.input, *node.output, node.name, node.op_type, node.domain)
             names += [attribute.name for attribute in node.attribute]
         for name in names:
             if not isinstance(name, str):
                 raise UnsupportedError(f"the name {name!r} in the model is no text")
-        for value in (*inner.input, *inner.output, *inner.value_info):
+        for value in declared:
             kind = value.type.tensor_type.elem_type
             if kind and kind not in TYPES:
                 raise UnsupportedError(f"{value.name!r} is declared of type {kind}, which is none")

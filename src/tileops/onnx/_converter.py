@@ -1,6 +1,7 @@
 """ONNX's version converter: its refusals name a node, and what it makes is put right."""
 
 from bisect import bisect_left
+from copy import deepcopy
 from typing import Any
 
 import onnx
@@ -67,8 +68,7 @@ def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedErr
 
 def _refusal(model: Any, number: int, version: int) -> Exception | None:
     """Give what the converter says of a model's first nodes, and None if it converts them."""
-    first = onnx.ModelProto()
-    first.CopyFrom(model)
+    first = deepcopy(model)
     graph = first.graph
     del graph.node[number:]
     made = {*_made(graph), *(value.name for value in graph.input)}

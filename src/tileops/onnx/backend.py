@@ -194,8 +194,7 @@ class _LibraryBackend(Backend):
         check_attributes(node)
         check_node(node, opset)
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
-        alone = onnx.NodeProto()
-        alone.CopyFrom(node)
+        alone = deepcopy(node)
         if not isinstance(inputs, Mapping):
             # Each input by its place: a name may stand there twice, with two values.
             alone.input[:] = [f"{i}: {name}" for i, name in enumerate(node.input)]

@@ -1,6 +1,7 @@
 """Upgrade of a model's Tile-1 nodes to Tile-13, which ONNX's version converter does not do."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -114,8 +115,7 @@ def upgrade(model: Any) -> Any:
     [('Constant', 0), ('Tile', 2)]
     """
     version = opset_of(model)
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     _check_functions(model)
     tiles = [n for graph in graphs_in(result.graph) for n in graph.node if _is_tile(n)]
     if in_opset("Tile", version) is not TILE_1 or not tiles:
@@ -210,8 +210,7 @@ def _check_meanings(model: Any) -> None:
 
 def _scopes(model: Any) -> Iterator[Any]:
     """List each graph, with the types and constants that its nodes see; inner graphs first."""
-    seen = onnx.ModelProto()
-    seen.CopyFrom(model)
+    seen = deepcopy(model)
     for graph in graphs_in(seen.graph):
         for node in _stand_ins(graph):  # a Tile of unknown repeats, whose rank ONNX infers
             node.domain, node.input[1] = "", ""
