@@ -132,8 +132,9 @@ def upgrade(model: Any) -> Any:
     result = convert(result, 6, model)
     while _rewrite(result, _constant_repeats):  # the sizes of a Tile may tell another node's rank
         pass
-    _annotate(result)
-    _check_meanings(result)
+    for graph, types, _ in _scopes(result):
+        _check_meanings(graph, types)
+        _annotate(graph, types)
     result = convert(result, 13, model)
     _rewrite(result, _computed_repeats)
     _drop_unused(result, counts)
@@ -195,17 +196,15 @@ def _write_defaults(model: Any) -> None:
                         node.attribute.append(helper.make_attribute(name, value))
 
 
-def _check_meanings(model: Any) -> None:
+def _check_meanings(graph: Any, types: Any) -> None:
     """Refuse nodes of opset 6 whose meaning the converter is known to change."""
-    for graph, types, _ in _scopes(model):
-        for node in graph.node:
-            shapes = [dims_of(_type_of(name, types)) for name in node.input]
-            change = change_of(node, shapes)
-            if change:
-                raise UnsupportedError(
-                    f"{name_of(node)}: onnx.version_converter would change what it means: "
-                    f"{change}; replace it before the upgrade"
-                )
+    for node in graph.node:
+        change = change_of(node, [dims_of(_type_of(name, types)) for name in node.input])
+        if change:
+            raise UnsupportedError(
+                f"{name_of(node)}: onnx.version_converter would change what it means: {change}; "
+                f"replace it before the upgrade"
+            )
 
 
 def _scopes(model: Any) -> Iterator[Any]:
@@ -236,17 +235,16 @@ def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[An
     yield graph, types, constants
 
 
-def _annotate(model: Any) -> None:
+def _annotate(graph: Any, types: Any) -> None:
     """Declare the rank of the stand-ins' results, where it is known: the converter infers none."""
-    for graph, types, _ in _scopes(model):
-        declared = {v.name for v in declared_in(graph) if v.type.tensor_type.HasField("shape")}
-        for node in _stand_ins(graph):
-            output = node.output[0]
-            found = _type_of(output, types)
-            if output not in declared and found.HasField("shape") and dtype_of(found) is not None:
-                sizes = [None] * len(found.shape.dim)
-                value = helper.make_tensor_value_info(output, found.elem_type, sizes)
-                graph.value_info.append(value)
+    declared = {v.name for v in declared_in(graph) if v.type.tensor_type.HasField("shape")}
+    for node in _stand_ins(graph):
+        output = node.output[0]
+        found = _type_of(output, types)
+        if output not in declared and found.HasField("shape") and dtype_of(found) is not None:
+            sizes = [None] * len(found.shape.dim)
+            value = helper.make_tensor_value_info(output, found.elem_type, sizes)
+            graph.value_info.append(value)
 
 
 def _rewrite(model: Any, make_repeats: Any) -> bool:
