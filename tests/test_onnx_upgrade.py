@@ -638,6 +638,19 @@ def test_an_input_of_no_type_is_refused():
         upgrade(model)
 
 
+@pytest.mark.parametrize("kind", ["float", "double", "int64"])
+def test_an_input_of_unknown_type_takes_counts_of_every_type_of_tile_1(kind):
+    """Nothing is known of what a node of another domain makes."""
+    text = (
+        '<ir_version: 7, opset_import: ["": 5, "other": 1]> g (float[2] x) => (float[n] y) {'
+        f"  tiles = Constant <value = {kind} {{2}}> ()  axis = Constant <value = {kind} {{0}}> ()"
+        "  made = other.Make (x)  y = Tile (made, tiles, axis) }"
+    )
+    assert kinds(upgrade(parse_model(text)))[-1] == "Tile"
+    with pytest.raises(tileops.RepeatsError, match="tiles is of int32; Tile-1 takes float16 or"):
+        upgrade(parse_model(text.replace(f"{kind} {{2}}", "int32 {2}")))
+
+
 def test_what_is_no_model_is_refused():
     with pytest.raises(tileops.DTypeError, match="the model is NoneType; pass an onnx"):
         upgrade(None)
