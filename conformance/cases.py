@@ -42,6 +42,10 @@ class Case:
         raw = self.arrays()[0].view(np.uint16)
         return bool(np.any((raw & 0x7E00 == 0x7C00) & (raw & 0x01FF != 0)))
 
+    def has_half_nan(self):
+        """Whether an input of float16 has a NaN, whose bits arithmetic may change."""
+        return self.dtype == "float16" and bool(np.isnan(self.arrays()[0]).any())
+
     def model(self):
         """Make a model of the node, in which no shape is declared."""
         counts = np.array(self.counts, self.counts_dtype)
