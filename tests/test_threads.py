@@ -139,20 +139,6 @@ def test_nobody_is_moved_who_is_no_thread_of_the_system(pinned, monkeypatch):
     assert pinned == []
 
 
-def test_no_native_threads_are_needed():
-    """Emscripten's Python has no `get_native_id`."""
-    code = """
-import _thread, os
-del _thread.get_native_id
-import numpy as np, tileops
-os.sched_getaffinity = lambda _: range(4)
-x = np.arange(2**20)
-print(np.array_equal(tileops.tile(x, 3), np.tile(x, 3)))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
-
-
 @pytest.mark.parametrize("processor", [None, 7])
 def test_helpers_stay_where_they_are_if_no_processor_is_known_or_left(
     pinned, monkeypatch, processor
