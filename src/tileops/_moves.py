@@ -1,8 +1,8 @@
 """How bytes move: a strided copy in few loops over wide words, and the steps that make it fast.
 
 No arrays, no libraries. A `Nest` describes the copy. `_plan_device` cuts it into blocks;
-`_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, whose temporary
-may be a `Repetition`, and `tileops.execute.moving` carries that out.
+`_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, which
+`tileops.execute.moving` carries out.
 """
 
 from collections.abc import Iterator
@@ -85,16 +85,12 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Repetition:
-    """A temporary that the library makes: it repeats the words of the last axis into new memory."""
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
     """A temporary of these sizes is filled, and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]
-    fill: "Move | Repetition"
+    fill: "Move | None"
+    """How it is filled; None if the library makes it, by repeating the words of the last axis."""
     spread: "Copy | Columns" = COPY
     """How it is copied: as whole blocks, or in columns, where each of its axes has the target's
     size or 1, so that it broadcasts."""

@@ -16,7 +16,6 @@ from tileops._moves import (
     Move,
     Nest,
     Pairs,
-    Repetition,
     Stage,
     box,
     looped,
@@ -144,7 +143,7 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
         block = box(_fewer_repeats(nest, run), nest.word, most)
     if _is_written_again(nest, block):
         is_repeated = nest.word == LOOPED and nest.source[-1] == 0
-        fill = Repetition() if is_repeated else plan_host(nest.block(block))
+        fill = None if is_repeated else plan_host(nest.block(block))
         return looped(nest, block, Stage(block, fill))
     if not axes:
         return COPY

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._moves import COPY, Columns, Copy, Loop, Move, Pairs, Repetition, Stage
+from tileops._moves import COPY, Columns, Copy, Loop, Move, Pairs, Stage
 from tileops.execute._memory import word_dtype
 from tileops.execute.assigning import PAGE, Assign, apart_from, assign
 
@@ -61,7 +61,7 @@ class Mover:
     def _stage(self, stage: Stage, target: Any, source: Any) -> None:
         # The last block along an axis that is looped over may be smaller.
         part = tuple(map(slice, map(min, stage.sizes, target.shape)))
-        if isinstance(stage.fill, Repetition):
+        if stage.fill is None:
             block = self.repetition(source[part])
         else:
             block = self.empty(stage.sizes)[part]
