@@ -1,6 +1,7 @@
 """Threads that share large copies: the same bytes, and no more of them than were allowed."""
 
 import _thread
+import contextvars
 import gc
 import os
 import signal
@@ -219,13 +220,20 @@ def test_a_variable_that_is_no_number_fails_one_copy_where_warnings_are_errors(v
 
 def test_single_threaded_holds_inside_of_its_block_alone(x, shared, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    with tileops.single_threaded():
-        tileops.tile(x, REPEATS)
-        with ThreadPoolExecutor(1) as other:
+    with ThreadPoolExecutor(1) as other:
+        other.submit(int).result()  # it runs, so that no Python lends it the block's context
+        with tileops.single_threaded():
+            tileops.tile(x, REPEATS)
             assert other.submit(_threads.available).result() == 2
     assert shared == []
     tileops.tile(x, REPEATS)
     assert len(shared) == 1
+
+
+def test_single_threaded_holds_in_what_starts_inside_of_it():
+    with tileops.single_threaded():
+        context = contextvars.copy_context()  # what a task gets, and in some Pythons a thread
+    assert context.run(_threads.available) == 1
 
 
 class Busy:

@@ -42,9 +42,11 @@ def single_threaded() -> Iterator[None]:
     Large copies in the memory of the CPU are otherwise shared by as many threads
     as the process has cores, 8 at most, and PyTorch's by no more than
     ``torch.get_num_threads()``. The environment variable ``TILEOPS_NUM_THREADS``
-    sets a lower limit for the whole process; the first large copy outside of such a
-    block reads it, once. The block counts for the code that it encloses, not for other
-    threads.
+    lowers that limit for the whole process; the first large copy outside of such a
+    block reads it, once. The block counts for the code that it encloses, and for tasks that
+    start in it, which have a copy of its context (:mod:`contextvars`); so have threads that
+    start in it where Python is told so, as it is by default in free-threaded builds from
+    3.14 on. It does not count for other threads.
 
     Yields
     ------
