@@ -191,8 +191,6 @@ def _write_pixels(
     kind = FORMATS[path.suffix.lower()]
     channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else None  # noqa: PLR2004
     mode = _MODES.get((dtype.name, channels or 0))
-    holding = [suffix for suffix, other in FORMATS.items() if _holds(other, mode, shape)]
-    others = " or ".join([*holding, ".npy"])
     if mode not in kind.modes:
         taken: dict[str, list[str]] = {}
         for (name, number), its_mode in _MODES.items():
@@ -201,12 +199,12 @@ def _write_pixels(
         kinds = " or ".join(f"{name} with {'/'.join(of)}" for name, of in taken.items())
         raise FileFormatError(
             f"{path}: the result has shape {shape} of {dtype}; {kind.name} takes (height, width, "
-            f"channels) of {kinds} channels; save as {others}"
+            f"channels) of {kinds} channels; save as {_others(mode, shape)}"
         )
     if not _holds(kind, mode, shape):
         raise FileFormatError(
             f"{path}: the result has {shape[0]} by {shape[1]} pixels; {kind.name} takes 1 to "
-            f"{kind.side} along an axis; save as {others}"
+            f"{kind.side} along an axis; save as {_others(mode, shape)}"
         )
     pixels = np.empty(shape, dtype)
     fill(pixels)
@@ -219,6 +217,12 @@ def _write_pixels(
 def _holds(kind: Format, mode: str | None, shape: tuple[int, ...]) -> bool:
     """Whether a format has pixels of a mode, and so many of them along both axes."""
     return mode in kind.modes and all(0 < side <= kind.side for side in shape[:2])
+
+
+def _others(mode: str | None, shape: tuple[int, ...]) -> str:
+    """Name the suffixes of the formats that hold a result."""
+    holding = [suffix for suffix, kind in FORMATS.items() if _holds(kind, mode, shape)]
+    return " or ".join([*holding, ".npy"])
 
 
 def _check_suffix(path: Path) -> None:
