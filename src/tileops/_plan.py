@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tileops._rules import Operator, check_size, is_empty, is_equal, known
+from tileops._rules import Operator, apply_rules, is_empty, is_equal, known
 
 
 class Plan(NamedTuple):
@@ -75,9 +75,7 @@ def make_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
     """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
-    padded, repeats = operator.align(operator.argument, tuple(shape), counts)
-    result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
-    check_size(operator.argument, result, itemsize)
+    padded, repeats, result = apply_rules(operator, tuple(shape), counts, itemsize)
     return _plan(len(shape), padded, repeats, result, itemsize)
 
 

@@ -24,7 +24,6 @@ from tileops.errors import (
 LIMIT = 2**63 - 1
 """The largest extent, element count and byte count: what a signed 64-bit integer holds."""
 
-
 _ENOUGH = 2 * 63
 """So many sizes of 2 and more multiply to more than `LIMIT`, even as bits of elements."""
 
@@ -249,6 +248,16 @@ EXPAND_ADJOINT = Operator(
 )
 
 
+def apply_rules(
+    operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Give the aligned shape, the repeats of each of its axes and the result's shape, or refuse."""
+    padded, repeats = operator.align(operator.argument, shape, counts)
+    result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
+    check_size(operator.argument, result, itemsize)
+    return padded, repeats, result
+
+
 def result_shape(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int = 1
 ) -> tuple[int, ...]:
@@ -256,10 +265,7 @@ def result_shape(
 
     Not by a plan: here there may be a million axes, for which a plan would take 100 MB.
     """
-    padded, repeats = operator.align(operator.argument, shape, counts)
-    result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
-    check_size(operator.argument, result, itemsize)
-    return result
+    return apply_rules(operator, shape, counts, itemsize)[-1]
 
 
 def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> None:
