@@ -374,15 +374,17 @@ def _is_stored(x: Any) -> bool:
 
     PyTorch's own operations then raise an error.
     """
-    if 0 in x.shape:
+    elements = x.numel()
+    if elements == 0:
         return True
-    last = sum(s * (n - 1) for n, s in zip(x.shape, x.stride(), strict=True))
-    end = x.storage_offset() + last + 1
+    if not x.is_contiguous():
+        elements = 1 + sum(s * (n - 1) for n, s in zip(x.shape, x.stride(), strict=True))
+    end = x.storage_offset() + elements
     return bool(x.untyped_storage().nbytes() >= end * x.element_size())
 
 
 def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
-    result = torch.empty(plan.shape, dtype=x.dtype, device=x.device)
+    result = x.new_empty(plan.shape)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
     if not (is_moved and _move(x, plan, result)):
