@@ -49,6 +49,9 @@ def compare(
 ) -> dict[str, Timing]:
     """Time all sides in turn, in reverse every second round, for about so many seconds.
 
+    All have as many calls in their inner loops as the slowest of them fills a batch with, or none
+    has a loop: the first call after another side's costs more than the next.
+
     The median over rounds is what counts: whatever else the machine does then falls on all sides
     alike. A result is dropped before the next call is timed, and a side that makes a new result
     allocates it inside the timed call.
@@ -59,7 +62,8 @@ def compare(
     in comparisons of their own.
     """
     _touch_memory()
-    timings = {name: Timing(_calibrate(call)) for name, call in sides.items()}
+    loops = min(map(_calibrate, sides.values()))
+    timings = {name: Timing(loops) for name in sides}
     order = list(sides)
     shuffle = np.random.default_rng(0).shuffle
     gc.collect()
