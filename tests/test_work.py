@@ -14,7 +14,7 @@ from memory import peak_of
 from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
-from tileops._plan_host import host_words, plan_host
+from tileops._plan_host import LOOPED, host_words, plan_host
 from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
 from tileops.execute import assigning, host, moving
@@ -70,11 +70,6 @@ def work_of(nest, move):
         def assign(self, target, source):
             assert np.broadcast_shapes(target.shape, source.shape) == target.shape
             written[np.shares_memory(target, result)].append(target.size)
-
-        def repetition(self, words):
-            block = self.empty(words.shape)
-            self.assign(block, block)
-            return block
 
         def empty(self, sizes):
             stages[sizes] = math.prod(sizes) * nest.word
@@ -199,6 +194,29 @@ def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, item
     assert work.passes == passes
     assert work.calls < 64
     assert work.temporary <= nest.nbytes / 4
+
+
+@pytest.mark.parametrize(
+    "repeats, is_staged", [((2, 100), False), ((7, 100), False), ((8, 100), True), ((1, 400), True)]
+)
+def test_elements_that_numpy_picks_are_put_together_only_for_many_repeats(repeats, is_staged):
+    """To pick each of them costs little more than to copy a block of them."""
+    nest = host_words(nest_between((689, 4), repeats, 8), 16)
+    assert nest.word == LOOPED
+    assert (plan_host(nest) is not COPY) == is_staged
+
+
+def test_blocks_of_elements_that_numpy_picks_are_copied_as_they_are(monkeypatch):
+    """Long runs of them are not picked one by one, which takes twice the time."""
+    picked = []
+    monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(args))
+    for row, is_picked in ((1, True), (2, True), (3, False), (100, False)):
+        source = np.ones((5, 1, row), f"V{LOOPED}")
+        target = np.empty((5, 3, row), source.dtype)
+        picked.clear()
+        assigning.assign(target, np.broadcast_to(source, target.shape))
+        assert bool(picked) == is_picked
+        assert is_picked or target.tobytes() == np.tile(source, (1, 3, 1)).tobytes()
 
 
 @pytest.mark.parametrize("itemsize, few, more", [(8, 3, 4), (4, 3, 5), (2, 3, 5), (1, 3, 5)])

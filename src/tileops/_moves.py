@@ -89,8 +89,7 @@ class Stage:
     """A temporary of these sizes is filled, and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]
-    fill: "Move | None"
-    """How it is filled; None if the library makes it, by repeating the words of the last axis."""
+    fill: "Move"
     spread: "Copy | Columns" = COPY
     """How it is copied: as whole blocks, or in columns, where each of its axes has the target's
     size or 1, so that it broadcasts."""

@@ -78,6 +78,8 @@ _MANY_RUNS = 4096
 """Fewer runs than this take less time than steps that would make them wider."""
 _REPEATS_IN_PART = 8
 """A loop over repeats of short rows is cut if each part has this many of them to put together."""
+_MANY_TIMES = 8
+"""How often elements that NumPy picks are to be written, if a temporary of them is to pay."""
 
 # Threads
 _SHARED = 6 * 1024 * 1024
@@ -126,7 +128,7 @@ def plan_host(nest: Nest) -> Move:
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
     if nest.copies == 1 and run >= DIRECT:
         block = box(nest.sizes, nest.word, _CHUNK)
-        return looped(nest, block, COPY) if _is_written_again(nest, block) else COPY
+        return looped(nest, block, COPY) if _times_written(nest, block) > 1 else COPY
     if nest.nbytes // run < _MANY_RUNS:  # too few to be put together
         return Columns(axes) if axes else COPY
     return _plan_short(nest, run, axes)
@@ -139,11 +141,11 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     block = _alike(nest, box(_inside(nest), nest.word, min(_NEAR, most)))
     if not _has_all(nest, block):
         block = _alike(nest, box(_inside(nest), nest.word, most))
-    if not _is_written_again(nest, block):
+    if _times_written(nest, block) == 1:
         block = box(_fewer_repeats(nest, run), nest.word, most)
-    if _is_written_again(nest, block):
-        is_repeated = nest.word == LOOPED and nest.source[-1] == 0
-        fill = None if is_repeated else plan_host(nest.block(block))
+    is_picked = nest.word == LOOPED and nest.source[-1] == 0
+    if _times_written(nest, block) >= (_MANY_TIMES if is_picked else 2):
+        fill = COPY if is_picked else plan_host(nest.block(block))
         return looped(nest, block, Stage(block, fill))
     if not axes:
         return COPY
@@ -201,10 +203,10 @@ def _is_last_repeated(nest: Nest) -> bool:
     return nest.source[-1] == 0 and 0 not in nest.source[:-1]
 
 
-def _is_written_again(nest: Nest, block: tuple[int, ...]) -> bool:
-    """Whether the target repeats a block, which is then written more than once."""
+def _times_written(nest: Nest, block: tuple[int, ...]) -> int:
+    """Give how often the target repeats a block."""
     loops = zip(nest.sizes, nest.source, block, strict=True)
-    return any(stride == 0 and size < n for n, stride, size in loops)
+    return prod(ceil(n / size) for n, stride, size in loops if stride == 0)
 
 
 def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:

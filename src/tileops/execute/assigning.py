@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tileops._moves import blocks, box
-from tileops._plan_host import ALIKE, LOOPED
+from tileops._plan_host import ALIKE, DIRECT, LOOPED
 from tileops.execute._memory import Memory, address_of, as_array, read_text, word_dtype
 
 Assign = Callable[[Any, Any], None]
@@ -90,7 +90,7 @@ def assign(target: Any, source: Any) -> None:
     """Copy words, or fill wider ones with them."""
     if target.itemsize != source.itemsize:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
-    elif source.itemsize == LOOPED and _are_picked(target, source, LOOPED):
+    elif _has_loop(target, source):
         _pick(target, source, LOOPED)
     else:
         target[...] = source
@@ -167,6 +167,12 @@ def _ahead(target: Any, source: Any, axes: int) -> tuple[int, int]:
     steps = zip(target.strides[:axes], source.strides[:axes], strict=True)
     step = gcd(PAGE, *(written - read for written, read in steps))
     return (address_of(target) - address_of(source)) % step, step
+
+
+def _has_loop(target: Any, source: Any) -> bool:
+    """Whether rows are short, and of elements that NumPy picks by a loop of their own."""
+    is_short = source.itemsize == LOOPED and _row(source)[0] <= DIRECT
+    return is_short and _are_picked(target, source, LOOPED)
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:

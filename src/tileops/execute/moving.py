@@ -61,11 +61,8 @@ class Mover:
     def _stage(self, stage: Stage, target: Any, source: Any) -> None:
         # The last block along an axis that is looped over may be smaller.
         part = tuple(map(slice, map(min, stage.sizes, target.shape)))
-        if stage.fill is None:
-            block = self.repetition(source[part])
-        else:
-            block = self.empty(stage.sizes)[part]
-            self.carry_out(stage.fill, block, source[part])
+        block = self.empty(stage.sizes)[part]
+        self.carry_out(stage.fill, block, source[part])
         if isinstance(stage.spread, Columns):
             self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
         else:
@@ -112,10 +109,6 @@ class Mover:
             np.copyto(wide[..., half], words.view(dtype))
         if rows % 2:
             np.copyto(target[..., -1, :], source[..., -1, :])
-
-    def repetition(self, words: Any) -> Any:
-        """Give words, all the same along the last axis, in new memory."""
-        return words[..., :1].repeat(words.shape[-1], -1)
 
     def empty(self, sizes: tuple[int, ...]) -> Any:
         """Give a temporary of the target's words."""
