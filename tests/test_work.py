@@ -183,7 +183,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     [
         ((100, 16, 1), (1, 40, 8), 4, 1 + 1 / 40),
         ((300, 64, 1), (1, 40, 8), 4, 1 + 1 / 40),
-        ((256, 512, 1), (1, 4, 3), 8, 1 + 1 / 4),
+        ((256, 512, 1), (1, 4, 3), 4, 1 + 1 / 4),
         ((34952, 1), (5, 3), 16, 1 + 1 / 5),
         ((689, 4), (8, 100), 8, 1 + 1 / 8),
     ],
@@ -197,13 +197,16 @@ def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, item
 
 
 @pytest.mark.parametrize(
-    "repeats, is_staged", [((2, 100), False), ((7, 100), False), ((8, 100), True), ((1, 400), True)]
+    "row, itemsize, often",
+    [(3, 1, 2), (5, 4, 3), (7, 4, 6), (4, 8, 8), (5, 8, 12), (6, 8, 18), (3, 4, 4), (3, 8, 8)],
 )
-def test_elements_that_numpy_picks_are_put_together_only_for_many_repeats(repeats, is_staged):
-    """To pick each of them costs little more than to copy a block of them."""
-    nest = host_words(nest_between((689, 4), repeats, 8), 16)
-    assert nest.word == LOOPED
-    assert (plan_host(nest) is not COPY) == is_staged
+def test_the_wider_the_words_the_more_often_a_temporary_of_them_is_written(row, itemsize, often):
+    """Few repeats of rows are written as they are: that takes as long as to put them together."""
+    for repeats in (often - 1, often):
+        shape = (12 * 2**20 // (row * itemsize * repeats * 100), row)
+        nest = host_words(nest_between(shape, (repeats, 100), itemsize), 16)
+        work = work_of(nest, plan_host(nest))
+        assert (work.temporary == 0) == (repeats < often)
 
 
 def test_blocks_of_elements_that_numpy_picks_are_copied_as_they_are(monkeypatch):

@@ -78,8 +78,9 @@ _MANY_RUNS = 4096
 """Fewer runs than this take less time than steps that would make them wider."""
 _REPEATS_IN_PART = 8
 """A loop over repeats of short rows is cut if each part has this many of them to put together."""
-_MANY_TIMES = 8
-"""How often elements that NumPy picks are to be written, if a temporary of them is to pay."""
+_SQUARE = 128
+"""The square of an element's bytes, divided by this, is how often it has to be written if it is to
+be put together with others before: what fits the measurements."""
 
 # Threads
 _SHARED = 6 * 1024 * 1024
@@ -137,14 +138,16 @@ def plan_host(nest: Nest) -> Move:
 def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     """Plan a copy of many short runs: in a temporary that is repeated as a whole, or in passes."""
     most = min(_BLOCK, nest.nbytes // _SHARE)
+    least = 2
     # In the innermost cache if that has room for all of the source, else in the next.
     block = _alike(nest, box(_inside(nest), nest.word, min(_NEAR, most)))
     if not _has_all(nest, block):
+        least = _least_times(nest, axes)
         block = _alike(nest, box(_inside(nest), nest.word, most))
     if _times_written(nest, block) == 1:
         block = box(_fewer_repeats(nest, run), nest.word, most)
-    is_picked = nest.word == LOOPED and nest.source[-1] == 0
-    if _times_written(nest, block) >= (_MANY_TIMES if is_picked else 2):
+    if _times_written(nest, block) >= least:
+        is_picked = nest.word == LOOPED and nest.source[-1] == 0
         fill = COPY if is_picked else plan_host(nest.block(block))
         return looped(nest, block, Stage(block, fill))
     if not axes:
@@ -155,6 +158,17 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
         block = (*outer, max(2, rows // 2 * 2), n)
         return looped(nest, block, Pairs(prod(block) // n))
     return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
+
+
+def _least_times(nest: Nest, axes: int) -> int:
+    """Give how often a block has to be written if a temporary of it is to pay.
+
+    The wider the words, the more often, since they are written faster without it: words of 8 bytes
+    in passes eight times, elements of 20, 32 and 48 bytes 3, 8 and 18 times.
+    """
+    if axes and prod(nest.sizes[-axes:]) * nest.word <= _LINE:
+        return max(2, nest.word)
+    return max(2, nest.word**2 // _SQUARE)
 
 
 def joined_repeats(row: int, source: int) -> int:
