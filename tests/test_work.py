@@ -222,20 +222,21 @@ def test_blocks_of_elements_that_numpy_picks_are_copied_as_they_are(monkeypatch)
         assert is_picked or target.tobytes() == np.tile(source, (1, 3, 1)).tobytes()
 
 
-@pytest.mark.parametrize("itemsize, few, more", [(8, 3, 4), (4, 3, 5), (2, 3, 5), (1, 3, 5)])
+@pytest.mark.parametrize("itemsize, few, more", [(8, 4, 5), (4, 6, 7), (2, 6, 7), (1, 10, 11)])
 def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     """Each pass goes down all rows; NumPy's own repetition begins anew for each of them."""
     for repeats, is_passed in ((2, True), (few, True), (more, False)):
-        nest = host_words(nest_between((2**20, 1), (1, repeats), itemsize), 16)
+        nest = host_words(nest_between((2**17, 1), (1, repeats), itemsize), 16)
         assert (not plan_rows(nest, is_new=True)) == is_passed
     small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
     assert plan_rows(small, is_new=True) == ((2**12, few),)
 
 
 @pytest.mark.parametrize(
-    "row, most", [(1, 12280), (8, 12280), (12, 256), (24, 504), (32, 12280), (64, 12280)]
+    "row, most",
+    [(1, 12280), (8, 12280), (32, 12280), (3, 32), (5, 64), (12, 128), (48, 1024), (128, 12280)],
 )
-def test_one_row_is_repeated_by_the_library_where_that_has_a_loop_for_it(row, most):
+def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(row, most):
     for kib, is_repeated in ((most, True), (2 * most, False)):
         nest = host_words(nest_between((row,), (kib * 1024 // row, 1), 1), 16)
         assert bool(plan_rows(nest, is_new=True)) == is_repeated
@@ -284,13 +285,30 @@ def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
 @pytest.mark.parametrize(
     "rows, row, repeats, is_repeated",
     [
-        *[(200, 5, 500, True), (200, 5, 520, False), (40, 5, 520, True)],
-        *[(200, 16, 520, True), (1, 48, 2**14, True), (1, 48, 2**15, False)],
+        *[(200, 5, 200, True), (200, 5, 300, False), (40, 5, 400, True), (40, 5, 500, False)],
+        *[(200, 24, 100, True), (200, 24, 150, False), (200, 16, 2000, True)],
     ],
 )
 def test_short_rows_that_are_repeated_often_are_put_together(rows, row, repeats, is_repeated):
     nest = host_words(nest_between((rows, row), (1, repeats), 1), 16)
     assert plan_rows(nest, is_new=True) == ((rows, repeats),) * is_repeated
+
+
+@pytest.mark.parametrize(
+    "rows, row, repeats, chain",
+    [
+        # Elements for which NumPy has a loop: two threads are not faster than that loop
+        (1000, 32, (2, 250), ((1, 2), (2000, 250))),
+        # They are for others
+        (1000, 48, (2, 150), ()),
+        (1000, 24, (1, 600), ()),
+    ],
+)
+def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row, repeats, chain):
+    nest = host_words(nest_between((rows, row), repeats, 1), 16)
+    assert nest.nbytes > 13 * 2**20
+    assert plan_rows(nest, is_new=True) == chain
+    assert not plan_rows(nest, is_new=False)
 
 
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():

@@ -129,7 +129,7 @@ def plan_host(nest: Nest) -> Move:
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
     if nest.copies == 1 and run >= DIRECT:
         block = box(nest.sizes, nest.word, _CHUNK)
-        return looped(nest, block, COPY) if _times_written(nest, block) > 1 else COPY
+        return looped(nest, block, COPY) if times_written(nest, block) > 1 else COPY
     if nest.nbytes // run < _MANY_RUNS:  # too few to be put together
         return Columns(axes) if axes else COPY
     return _plan_short(nest, run, axes)
@@ -144,9 +144,9 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     if not _has_all(nest, block):
         least = _least_times(nest, axes)
         block = _alike(nest, box(_inside(nest), nest.word, most))
-    if _times_written(nest, block) == 1:
+    if times_written(nest, block) == 1:
         block = box(_fewer_repeats(nest, run), nest.word, most)
-    if _times_written(nest, block) >= least:
+    if times_written(nest, block) >= least:
         is_picked = nest.word == LOOPED and nest.source[-1] == 0
         fill = COPY if is_picked else plan_host(nest.block(block))
         return looped(nest, block, Stage(block, fill))
@@ -217,7 +217,7 @@ def _is_last_repeated(nest: Nest) -> bool:
     return nest.source[-1] == 0 and 0 not in nest.source[:-1]
 
 
-def _times_written(nest: Nest, block: tuple[int, ...]) -> int:
+def times_written(nest: Nest, block: tuple[int, ...]) -> int:
     """Give how often the target repeats a block."""
     loops = zip(nest.sizes, nest.source, block, strict=True)
     return prod(ceil(n / size) for n, stride, size in loops if stride == 0)

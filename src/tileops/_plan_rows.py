@@ -6,10 +6,16 @@ cache; it has no `out=`, and one thread. The thresholds lie where NumPy 2.4 lose
 """
 
 from itertools import islice, permutations
-from math import inf, prod
+from math import ceil, inf, prod
 
-from tileops._moves import COPY, WORDS, Nest
-from tileops._plan_host import DIRECT, LOOPED, NUMBERS, column_axes, plan_host, threads_for
+from tileops._moves import COPY, WORDS, Columns, Copy, Loop, Move, Nest, Pairs, Stage
+from tileops._plan_host import (
+    LOOPED,
+    NUMBERS,
+    plan_host,
+    threads_for,
+    times_written,
+)
 
 Chain = tuple[tuple[int, int], ...]
 """The rows and the repeats of each repetition, in the order in which they follow one another."""
@@ -27,13 +33,20 @@ _PER_LARGE_BYTE = 3
 """Each byte of a temporary that is larger than `_CHAINED`."""
 _PLAN = 300_000
 """Each plan that is one copy."""
-_PER_ENTRY = 60
-"""Each entry into the innermost loop of a plan that is one copy; of words that are none of a
-number's, each word."""
-_STEPS = 1_000_000
+_PER_ENTRY = 80
+"""Each entry into the innermost loop of a copy; of words that are none of a number's, each word."""
+_STEPS = 800_000
 """Each plan of several steps, which are carried out in Python."""
-_PER_STEPPED_BYTE = 4
-"""Each byte of such a plan."""
+_PER_STEP = 60_000
+"""Each round of a loop of such a plan."""
+_PER_WORD = 8
+"""Each word of up to 8 bytes that is written in a pass down the rows."""
+_PER_ELEMENT = 40
+"""The same for an element of any other width; and each one that NumPy picks."""
+_PER_SPREAD_BYTE = 0.4
+"""Each byte that is written from a temporary."""
+_PER_BYTE = 0.5
+"""Each byte of the result, which two threads write in half the time."""
 _ORDERS = 24
 """The most orders that are compared: all of four repetitions."""
 
@@ -42,20 +55,6 @@ _CHAINED = 768 * 1024
 """A temporary up to this large stays in a core's cache until it is repeated."""
 _LARGEST = 3 * 1024 * 1024
 """No temporary of repetitions is larger: two of them are there at a time."""
-_PASSED = 256 * 1024
-"""Results at least this large: short repeats are written in passes."""
-_LONG = 16
-"""Rows of at least this much have fast loops, and so have rows whose repeats together take it."""
-
-# Rows, words and repeats
-_FEW_REPEATS = 3
-"""Up to this many repeats of a word of up to 8 bytes are faster in passes than in a loop, too."""
-_MANY_REPEATS = 512
-"""Short rows that are repeated so often are faster in blocks."""
-_IN_BLOCKS = 24 * 1024
-"""The fewest repeats, of all rows together, for which they are."""
-_COMPUTED_FROM = 2048
-"""The fewest words whose repeats are faster to compute than to write by a library's loop."""
 
 
 def plan_rows(nest: Nest, is_new: bool) -> Chain:
@@ -75,24 +74,15 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     if nest.copies > 1:
         repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
         steps.append((rows, repeats * nest.copies))
-    inner_first = tuple(reversed(steps))
-    if len(steps) > 1:
-        return _cheapest_chain(nest, inner_first, is_new)
-    return inner_first if is_new and steps and _loop_is_fastest(nest, *steps[0]) else ()
-
-
-def _cheapest_chain(nest: Nest, steps: Chain, is_new: bool) -> Chain:
-    """Put repetitions into the order that costs least; () if a plan costs less.
-
-    Inner ones first make rows long before they are repeated; those with few repeats first keep
-    temporaries small.
-    """
-    if threads_for(nest) > 1:
+    threads = min(2, threads_for(nest))
+    if not steps or (not is_new and (len(steps) == 1 or threads > 1)):
         return ()
+    inner_first = tuple(reversed(steps))
     orders = islice(permutations(range(len(steps))), _ORDERS if is_new else 1)
-    chains = (_ordered(steps, order) for order in orders)
+    chains = (_ordered(inner_first, order) for order in orders)
     cost, chain = min((_chain_cost(nest, chain, is_new), chain) for chain in chains)
-    return chain if cost <= _plan_cost(nest) else ()
+    written = nest.nbytes * _PER_BYTE
+    return chain if cost + written <= (_plan_cost(nest) + written) / threads else ()
 
 
 def _ordered(steps: Chain, order: tuple[int, ...]) -> Chain:
@@ -128,31 +118,36 @@ def _chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
 
 
 def _plan_cost(nest: Nest) -> float:
-    """Give what a plan costs: by its loops if it is one copy, else by its bytes."""
-    if plan_host(nest) is not COPY:
-        return _STEPS + nest.nbytes * _PER_STEPPED_BYTE
-    return _PLAN + prod(nest.sizes[:-1] if nest.word in WORDS else nest.sizes) * _PER_ENTRY
+    """Give what a plan costs: what its steps do."""
+    move = plan_host(nest)
+    return (_PLAN if move is COPY else _STEPS) + _move_cost(nest, move)
+
+
+def _move_cost(nest: Nest, move: Move) -> float:
+    """Give what steps cost that carry a copy out."""
+    words = prod(nest.sizes)
+    match move:
+        case Copy():
+            if nest.word == LOOPED:
+                return words * _PER_ELEMENT
+            innermost = next((n for n in reversed(nest.sizes) if n > 1), 1)
+            return words / (innermost if nest.word in WORDS else 1) * _PER_ENTRY
+        case Columns(axes):
+            entries = words / nest.sizes[-axes - 1]
+            is_number = nest.word in (1, *NUMBERS)
+            return words * (_PER_WORD if is_number else _PER_ELEMENT) + entries * _PER_ENTRY
+        case Pairs():
+            return words / 2 * _PER_WORD
+        case Loop(axis, step, body):
+            return _move_cost(nest, body) + ceil(nest.sizes[axis] / step) * _PER_STEP
+        case Stage(sizes, fill, spread):
+            block = nest.block(sizes)
+            blocks = nest.nbytes / (block.nbytes * times_written(nest, sizes))
+            in_columns = isinstance(spread, Columns)
+            spreading = words * _PER_WORD if in_columns else nest.nbytes * _PER_SPREAD_BYTE
+            return blocks * _move_cost(block, fill) + spreading
 
 
 def _has_loop(row: int) -> bool:
     """Whether NumPy repeats rows of so many bytes by a loop of their own."""
     return row in (*WORDS, LOOPED)
-
-
-def _loop_is_fastest(nest: Nest, rows: int, repeats: int) -> bool:
-    """Whether a library's loop repeats rows fastest: of many short ones, words or passes may be."""
-    row = nest.nbytes // (rows * repeats)
-    if nest.copies > 1:
-        if nest.source[-1] != 0:  # each word that is computed holds all repeats
-            return rows < _COMPUTED_FROM
-        return nest.nbytes < _PASSED or row * repeats >= _LONG
-    is_fast = row >= (DIRECT if rows == 1 else _LONG) or _has_loop(row)
-    if not is_fast and repeats >= _MANY_REPEATS:
-        return rows * repeats < _IN_BLOCKS
-    if is_fast and rows == 1:
-        return threads_for(nest) == 1
-    if row > nest.word:
-        in_passes = nest.word < NUMBERS[-1]
-    else:
-        in_passes = nest.word <= NUMBERS[-1] and repeats <= _FEW_REPEATS
-    return not (in_passes and nest.nbytes >= _PASSED and column_axes(nest))
