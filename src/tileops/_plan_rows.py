@@ -29,9 +29,9 @@ _SOURCE = 16 * 1024
 """A row up to this large stays in a core's innermost cache while it is repeated."""
 _PER_FAR_BYTE = 0.2
 """Each byte that is written from a larger row."""
-_PER_LARGE_BYTE = 3
+_PER_LARGE_BYTE = 4
 """Each byte of a temporary that is larger than `_CHAINED`."""
-_PLAN = 300_000
+_PLAN = 400_000
 """Each plan that is one copy."""
 _PER_ENTRY = 80
 """Each entry into the innermost loop of a copy; of words that are none of a number's, each word."""
@@ -104,13 +104,13 @@ def _chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
     for i, (rows, repeats) in enumerate(chain):
         if i and nbytes > _LARGEST:
             return inf
+        if i:
+            cost += nbytes * (_PER_LARGE_BYTE if nbytes > _CHAINED else 1)
         row = nbytes // rows
         if i == len(chain) - 1 and not is_new:
-            cost += nbytes + rows * repeats * _PER_BROADCAST_ROW
+            cost += rows * repeats * _PER_BROADCAST_ROW
         else:
-            cost += nbytes + rows * (1 if _has_loop(row) else repeats) * _PER_ROW
-        if i and nbytes > _CHAINED:
-            cost += nbytes * _PER_LARGE_BYTE
+            cost += rows * (1 if _has_loop(row) else repeats) * _PER_ROW
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE
@@ -134,7 +134,7 @@ def _move_cost(nest: Nest, move: Move) -> float:
             return words / (innermost if nest.word in WORDS else 1) * _PER_ENTRY
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
-            is_number = nest.word in (1, *NUMBERS)
+            is_number = nest.word in (1, *NUMBERS) and nest.copies == 1
             return words * (_PER_WORD if is_number else _PER_ELEMENT) + entries * _PER_ENTRY
         case Pairs():
             return words / 2 * _PER_WORD
