@@ -42,7 +42,7 @@ _PER_STEP = 60_000
 _PER_WORD = 8
 """Each word of up to 8 bytes that is written in a pass down the rows."""
 _PER_ELEMENT = 40
-"""The same for an element of any other width; and each one that NumPy picks."""
+"""The same for a computed word, or an element of any other width; and each one that is picked."""
 _PER_SPREAD_BYTE = 0.4
 """Each byte that is written from a temporary."""
 _PER_BYTE = 0.5
