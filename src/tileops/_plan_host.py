@@ -33,8 +33,10 @@ LOOPED = 32
 a copy's time: it has none to copy them."""
 
 # Bytes
-_LINE = 32
+_LINE = 48
 """Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
+_COMPUTED_ROW = 32
+"""Repeats of a word, up to so many bytes of them, are put together to wider words."""
 DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
 _WIDE = 256
@@ -66,8 +68,6 @@ _IN_LOOP = 13
 """Rows of at least this many words or elements are worth an inner loop each."""
 _FEW_WORDS = 3
 """Rows of up to this many words are faster in passes, one for each, than as one element."""
-_PASSES = 16
-"""The most passes over a block."""
 _ROWS = 1024
 """The fewest rows for which passes pay."""
 _STRETCH = 16
@@ -111,7 +111,7 @@ def _widened(nest: Nest) -> Nest:
     source, target, row = nest.source[:-1], nest.target[:-1], repeats * nest.word
     word = gcd(row, *target, NUMBERS[-1])
     if word != row:
-        if word <= max(nest.word, NUMBERS[0]) or row > _LINE:
+        if word <= max(nest.word, NUMBERS[0]) or row > _COMPUTED_ROW:
             return nest
         sizes, source, target = [*sizes, row // word], (*source, 0), (*target, word)
     return Nest(tuple(sizes), source, target, word, word // nest.word)
@@ -164,11 +164,10 @@ def _least_times(nest: Nest, axes: int) -> int:
     """Give how often a block has to be written if a temporary of it is to pay.
 
     The wider the words, the more often, since they are written faster without it: words of 8 bytes
-    in passes eight times, elements of 20, 32 and 48 bytes 3, 8 and 18 times.
+    in passes down a single axis eight times, elements of 20, 32 and 48 bytes 3, 8 and 18 times.
     """
-    if axes and prod(nest.sizes[-axes:]) * nest.word <= _LINE:
-        return max(2, nest.word)
-    return max(2, nest.word**2 // _SQUARE)
+    often = {0: nest.word**2 // _SQUARE, 1: nest.word}
+    return max(2, often.get(axes, 2))
 
 
 def joined_repeats(row: int, source: int) -> int:
@@ -249,7 +248,7 @@ def column_axes(nest: Nest) -> int:
     """Count the innermost axes whose indices are better looped over outside of the rows."""
     axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):
-        if n >= _IN_LOOP or passes * n > _PASSES or n * nest.word > _LINE:
+        if n >= _IN_LOOP or passes * n * nest.word > _LINE:
             break
         axes, passes = axes + 1, passes * n
     rows = nest.sizes[: len(nest.sizes) - axes]
