@@ -76,7 +76,7 @@ _PAIRED = 16384
 """The fewest bytes, one after the other, whose repeats are worth writing in pairs."""
 _MANY_RUNS = 4096
 """Fewer runs than this take less time than steps that would make them wider."""
-_REPEATS_IN_PART = 8
+_REPEATS_IN_PART = 32
 """A loop over repeats of short rows is cut if each part has this many of them to put together."""
 _SQUARE = 128
 """The square of an element's bytes, divided by this, is how often it has to be written if it is to
@@ -223,9 +223,9 @@ def times_written(nest: Nest, block: tuple[int, ...]) -> int:
 
 
 def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:
-    """Give the sizes with as many repeats of each run as make it wide, if it has many more."""
+    """Give the sizes with as many repeats of each run as make it wide, if it has twice as many."""
     axis, wider = len(nest.sizes) - (1 if run == nest.word else 2), ceil(_WIDE / run)
-    if nest.source[axis] != 0 or nest.sizes[axis] < 4 * wider:
+    if nest.source[axis] != 0 or nest.sizes[axis] < 2 * wider:
         return nest.sizes
     return (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
 
