@@ -1,21 +1,15 @@
 """Repetitions of rows, one axis after the other: where a library's own loops beat a plan.
 
 `np.repeat` has a loop for words of each size, which is hard to beat while the result stays in the
-cache; it has no `out=`, and one thread. The thresholds lie where NumPy 2.4 loses little on AMD EPYC
-(Zen 4) and on an Intel Xeon.
+cache; it has no `out=`, and one thread. The costs of plans are those of NumPy 2.4 on AMD EPYC
+(Zen 4); those of repetitions lie between that and an Intel Xeon.
 """
 
 from itertools import islice, permutations
 from math import ceil, inf, prod
 
 from tileops._moves import COPY, WORDS, Columns, Copy, Loop, Move, Nest, Pairs, Stage
-from tileops._plan_host import (
-    LOOPED,
-    NUMBERS,
-    plan_host,
-    threads_for,
-    times_written,
-)
+from tileops._plan_host import LOOPED, NUMBERS, plan_host, threads_for, times_written
 
 Chain = tuple[tuple[int, int], ...]
 """The rows and the repeats of each repetition, in the order in which they follow one another."""
@@ -63,7 +57,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     Only for copies between contiguous memory. A library's own repetition writes all repeats of a
     row before the next row. Where several follow one another, all but the last make temporaries. If
     the result is not new, the last one repeats the outermost axis, and is written by broadcasting;
-    one alone would be a copy, which a plan makes.
+    one alone would be a copy, which a plan makes, and so is what other threads share.
     """
     steps, rows = [], 1
     for n, stride in zip(nest.sizes, nest.source, strict=True):
