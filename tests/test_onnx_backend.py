@@ -696,7 +696,7 @@ def test_graphs_inside_of_very_many_are_refused(backend):
         )
         graph = branch.g
         graph.name = "inner"
-    refused(backend, model, "graphs inside of 101 others")
+    refused(backend, model, "graphs inside of 34 others")
 
 
 def test_a_foreign_byte_order_is_none_of_a_tensor(backend):

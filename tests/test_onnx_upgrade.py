@@ -707,9 +707,9 @@ def test_odd_models_are_refused():
         upgrade(nameless)
 
 
-@pytest.mark.parametrize(("depth", "text"), [(60, "nested too deep"), (2000, "inside of 101")])
-def test_what_no_file_holds_is_refused(depth, text):
-    """The checker writes the model out, and cannot read so many messages inside of each other."""
+@pytest.mark.parametrize("depth", [34, 60, 2000])
+def test_what_no_file_holds_is_refused(depth):
+    """The checker writes it out, cannot read it, and says why or not, depending on its version."""
     model = constant()
     graph = model.graph
     for _ in range(depth):
@@ -718,5 +718,5 @@ def test_what_no_file_holds_is_refused(depth, text):
         )
         graph = branch.g
         graph.name = "inner"
-    with pytest.raises(tileops.UnsupportedError, match=text):
+    with pytest.raises(tileops.UnsupportedError, match="inside of 34"):
         upgrade(model)

@@ -15,8 +15,8 @@ DEFAULT_DOMAIN = ("", "ai.onnx")
 FIRST_IR = 3
 """The first version of the format whose models import opsets."""
 
-_DEEPEST = 100
-"""The most graphs that a graph is inside of: a file holds fewer, each in three messages of 100."""
+_DEEPEST = 33
+"""The most graphs that a graph is inside of: files have messages in 100 others, three a graph."""
 
 TYPES = frozenset(helper.get_all_tensor_dtypes())
 """The numbers of ONNX's element types."""
