@@ -19,10 +19,10 @@ others spoil the rest, above all where a host takes back the pages of a virtual 
 them again in milliseconds each. That may fall on one side alone: tileops writes new results in two
 threads, which take pages from two processors. The column of all rounds has the ratio of the medians
 over all of them. Each result is dropped before the next call is timed; where threads of a library
-spin for a while after a call, a pause comes first. Calls shorter than 0.2 ms are timed in an inner
-loop, with what freeing their results takes. glibc is told to take every
-block above 128 KiB from the system and to give it back, so that a result in new memory is new in
-every round; without that, it would serve blocks up to 32 MB from memory that earlier calls have
+spin for a while after a call, a pause comes first. Where the calls of all sides are shorter than
+0.2 ms they are timed in an inner loop, with what freeing their results takes. glibc is told to take
+every block above 128 KiB from the system and to give it back, so that a result in new memory is new
+in every round; without that, it would serve blocks up to 32 MB from memory that earlier calls have
 used, as in one section, which says so. Before anything is timed, the results of all sides are
 compared bit for bit.
 

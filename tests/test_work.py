@@ -14,7 +14,7 @@ from memory import peak_of
 from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_device import plan_device
-from tileops._plan_host import LOOPED, host_words, plan_host
+from tileops._plan_host import LOOPED, cut, host_words, plan_host
 from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
 from tileops.execute import assigning, host, moving
@@ -211,15 +211,39 @@ def test_the_wider_the_words_the_more_often_a_temporary_of_them_is_written(row, 
 
 def test_blocks_of_elements_that_numpy_picks_are_copied_as_they_are(monkeypatch):
     """Long runs of them are not picked one by one, which takes twice the time."""
-    picked = []
-    monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(args))
+    picked, pick = [], assigning._pick
+
+    def count(*args):
+        picked.append(args)
+        pick(*args)
+
+    monkeypatch.setattr(assigning, "_pick", count)
     for row, is_picked in ((1, True), (2, True), (3, False), (100, False)):
-        source = np.ones((5, 1, row), f"V{LOOPED}")
-        target = np.empty((5, 3, row), source.dtype)
+        source = np.arange(160 * row, dtype=np.uint8).view(f"V{LOOPED}").reshape(5, 1, row)
+        target = np.zeros((5, 3, row), source.dtype)
         picked.clear()
         assigning.assign(target, np.broadcast_to(source, target.shape))
         assert bool(picked) == is_picked
-        assert is_picked or target.tobytes() == np.tile(source, (1, 3, 1)).tobytes()
+        assert target.tobytes() == np.tile(source, (1, 3, 1)).tobytes()
+
+
+@pytest.mark.parametrize("row, repeats, word", [(3, 12, 1), (6, 8, 2), (12, 4, 4), (24, 2, 8)])
+def test_rows_are_written_in_passes_up_to_48_bytes_wide(row, repeats, word):
+    for n, is_passed in ((repeats, True), (repeats + 1, False)):
+        nest = host_words(nest_between((2**15, row), (1, n), 1), 16)
+        assert (nest.word == word and nest.sizes[1:] == (n, row // word)) == is_passed
+
+
+def test_repeats_of_a_word_are_computed_up_to_32_bytes_of_them():
+    for repeats, copies in ((8, 2), (12, 1)):
+        assert host_words(nest_between((2**15, 1), (1, repeats), 4), 16).copies == copies
+
+
+def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():
+    """Each part puts the rows together anew, so few repeats stay together, and rows are cut."""
+    for repeats, block in ((255, (255, 125)), (256, (32, 1000))):
+        nest = host_words(nest_between((1000, 12), (repeats, 10), 1), 16)
+        assert cut(nest, 2)[:2] == block
 
 
 @pytest.mark.parametrize("itemsize, few, more", [(8, 4, 5), (4, 6, 7), (2, 6, 7), (1, 10, 11)])

@@ -166,8 +166,9 @@ def _least_times(nest: Nest, axes: int) -> int:
     The wider the words, the more often, since they are written faster without it: words of 8 bytes
     in passes down a single axis eight times, elements of 20, 32 and 48 bytes 3, 8 and 18 times.
     """
-    often = {0: nest.word**2 // _SQUARE, 1: nest.word}
-    return max(2, often.get(axes, 2))
+    if axes > 1:
+        return 2
+    return max(2, nest.word if axes else nest.word**2 // _SQUARE)
 
 
 def joined_repeats(row: int, source: int) -> int:

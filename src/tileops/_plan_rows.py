@@ -122,10 +122,10 @@ def _move_cost(nest: Nest, move: Move) -> float:
     words = prod(nest.sizes)
     match move:
         case Copy():
-            if nest.word == LOOPED:
-                return words * _PER_ELEMENT
+            if nest.word not in WORDS:
+                return words * (_PER_ELEMENT if nest.word == LOOPED else _PER_ENTRY)
             innermost = next((n for n in reversed(nest.sizes) if n > 1), 1)
-            return words / (innermost if nest.word in WORDS else 1) * _PER_ENTRY
+            return words / innermost * _PER_ENTRY
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
             is_number = nest.word in (1, *NUMBERS) and nest.copies == 1

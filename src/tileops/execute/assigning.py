@@ -90,7 +90,7 @@ def assign(target: Any, source: Any) -> None:
     """Copy words, or fill wider ones with them."""
     if target.itemsize != source.itemsize:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
-    elif _has_loop(target, source):
+    elif _are_looped(target, source):
         _pick(target, source, LOOPED)
     else:
         target[...] = source
@@ -169,7 +169,7 @@ def _ahead(target: Any, source: Any, axes: int) -> tuple[int, int]:
     return (address_of(target) - address_of(source)) % step, step
 
 
-def _has_loop(target: Any, source: Any) -> bool:
+def _are_looped(target: Any, source: Any) -> bool:
     """Whether rows are short, and of elements that NumPy picks by a loop of their own."""
     is_short = source.itemsize == LOOPED and _row(source)[0] <= DIRECT
     return is_short and _are_picked(target, source, LOOPED)
