@@ -50,11 +50,9 @@ _TINY = {
         "LOOPED": 3,
         "_CHAINED": 32,
         "_LARGEST": 64,
-        "_PLAN": 100,
-        "_STEPS": 100,
-        "_PER_STEP": 10,
         "_SOURCE": 8,
     },
+    "tileops._plan_cost": {"LOOPED": 3, "LEAST_COST": 5.0, "_STEPS": 5.0, "_PER_STEP": 0.5},
     "tileops.execute.assigning": {
         "DIRECT": 12,
         "LOOPED": 3,
@@ -83,8 +81,7 @@ def set_thresholds(monkeypatch, name):
     if name != "measured" and "torch" in sys.modules:
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "HUGE", 1)
-        monkeypatch.setattr(torch, "_PER_PLAN", 0.0)
-        monkeypatch.setattr(torch, "_PER_BYTE", 0.0)
+        monkeypatch.setattr(torch, "_PER_ROW", 1e9)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_MOVERS", {"cpu": torch.device, "cuda": torch.device})

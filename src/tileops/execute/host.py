@@ -1,6 +1,7 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import Move, Nest, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
+from tileops._plan_cost import plan_cost
 from tileops._plan_host import cut, host_words, joined_repeats, plan_host, threads_for
 from tileops._plan_rows import Chain, plan_rows
 from tileops._rules import TILE
@@ -166,6 +168,14 @@ def make_job(
         move=plan_host(nest),
         threads=threads_for(nest),
     )
+
+
+def cost(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], most_threads: int) -> float:
+    """Give what a repetition between strides in elements costs, as `plan_cost` does."""
+    itemsize = plan.nbytes // prod(plan.shape)
+    strides = (tuple(step * itemsize for step in steps) for steps in (source, target))
+    job = make_job(plan, *strides, itemsize, _ALIGNMENT)
+    return plan_cost(job.nest) / min(job.threads, most_threads)
 
 
 @lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ from torch.utils._device import DeviceContext
 
 from tileops._moves import make_nest
 from tileops._plan import Plan, cached_plan, contiguous, make_plan
+from tileops._plan_cost import LEAST_COST
 from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
@@ -66,12 +67,8 @@ _PER_APART = 0.7
 """Each element of a row whose elements do not lie side by side in the source."""
 _GRAIN = 32 * 1024
 """Results of at least so many elements are shared by its threads."""
-
-# What a plan costs beyond what PyTorch's copy costs without its loops, in ns
-_PER_PLAN = 22_000.0
-"""Each plan: its steps in Python."""
-_PER_BYTE = 0.07
-"""Each byte of the result: most are written twice, and by one thread below 12 MiB."""
+_PER_BYTE = 0.02
+"""By so much for each byte of the result a plan has to cost less: on Intel's, loops cost half."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -339,18 +336,20 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
 def _has_many_loops(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...] | None, threads: int
 ) -> bool:
-    """Whether PyTorch's copy on a CPU takes longer for its loops than a plan for all else.
+    """Whether PyTorch's copy on a CPU takes longer for its loops than a plan for its steps.
 
     Strides are in elements; None for a target in the order of its elements.
     """
-    nest = make_nest(plan, source, target or contiguous(plan.shape, 1), 1)
+    target = target or contiguous(plan.shape, 1)
+    nest = make_nest(plan, source, target, 1)
     sizes, elements, apart = nest.sizes, nest.nbytes, 0
     if elements > sizes[-1] == 1:
         sizes, apart = sizes[:-1], elements if nest.source[-2] else 0
     time = prod(sizes[:-2]) * _PER_CALL + prod(sizes[:-1]) * _PER_ROW + apart * _PER_APART
     if elements >= _GRAIN:
         time /= threads
-    return time > _PER_PLAN + _PER_BYTE * plan.nbytes
+    time -= _PER_BYTE * plan.nbytes
+    return time > LEAST_COST and time > host.cost(plan, source, target, threads)
 
 
 def _is_private(x: Any) -> bool:
