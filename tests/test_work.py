@@ -273,6 +273,9 @@ def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(ro
         ((13, 53, 4), (2, 4, 16), 8, ((1, 2), (2 * 13, 4), (2 * 4 * 13 * 53, 16))),
         # Rows of 512 bytes: the outer ones first, whose result is repeated from the innermost cache
         ((17, 64), (16, 16), 8, ((1, 16), (16 * 17, 16))),
+        # Smaller results: the inner ones first, whatever it costs
+        ((2, 89), (2, 12), 8, ((1, 2), (4, 12))),
+        ((2, 89), (2, 11), 8, ((2, 11), (1, 2))),
         # Short rows are made long first
         ((1000, 3, 1), (2, 3, 4), 1, ((3000, 4), (1000, 3), (1, 2))),
     ],

@@ -92,7 +92,7 @@ def forget_plans():
     for module, names in (
         ("tileops._plan_host", ("plan_host",)),
         ("tileops.execute.device", ("_steps",)),
-        ("tileops.execute.host", ("make_job", "make_contiguous_job", "_parts")),
+        ("tileops.execute.host", ("make_job", "make_contiguous_job", "new_chain", "_parts")),
     ):
         for name in names:
             getattr(importlib.import_module(module), name).cache_clear()

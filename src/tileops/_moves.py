@@ -8,7 +8,7 @@ No arrays, no libraries. A `Nest` describes the copy. `_plan_device` cuts it int
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import NamedTuple
 
 from tileops._plan import Plan, contiguous
@@ -124,8 +124,8 @@ def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
 
 def widest_word(nest: Nest, alignment: int, words: tuple[int, ...] = WORDS) -> int:
     """Give the widest word that divides the innermost run, all strides and the addresses."""
-    numbers = (nest.sizes[-1], alignment, *nest.source[:-1], *nest.target[:-1])
-    return next(word for word in words if not any(n % word for n in numbers))
+    widest = gcd(nest.sizes[-1], alignment, *nest.source[:-1], *nest.target[:-1])
+    return next(word for word in words if widest % word == 0)
 
 
 def box(sizes: tuple[int, ...], word: int, most: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from itertools import islice, permutations
 from math import inf, prod
 
 from tileops._moves import WORDS, Nest
-from tileops._plan_cost import plan_cost
+from tileops._plan_cost import LEAST_COST, plan_cost
 from tileops._plan_host import LOOPED, threads_for
 
 Chain = tuple[tuple[int, int], ...]
@@ -32,6 +32,9 @@ _PER_BYTE = 0.025
 """Each byte of the result, which two threads write in half the time."""
 _ORDERS = 24
 """The most orders that are compared: all of four repetitions."""
+_ORDERED = 32 * 1024
+"""Orders are compared for results of at least so many bytes: for smaller ones they differ by up to
+1 µs, and their comparison would take 2 to 20."""
 
 # Bytes
 _CHAINED = 768 * 1024
@@ -61,9 +64,12 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     if not steps or (not is_new and (len(steps) == 1 or threads > 1)):
         return ()
     inner_first = tuple(reversed(steps))
-    orders = islice(permutations(range(len(steps))), _ORDERS if is_new else 1)
+    most = _ORDERS if is_new and nest.nbytes >= _ORDERED else 1
+    orders = islice(permutations(range(len(steps))), most)
     chains = (_ordered(inner_first, order) for order in orders)
     cost, chain = min((_chain_cost(nest, chain, is_new), chain) for chain in chains)
+    if threads == 1 and cost <= LEAST_COST:
+        return chain
     written = nest.nbytes * _PER_BYTE
     return chain if cost + written <= (plan_cost(nest) + written) / threads else ()
 

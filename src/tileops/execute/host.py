@@ -67,8 +67,6 @@ class Job(NamedTuple):
     chain: Chain = ()
     """The repetitions that take the place of the steps, if they cost less: between contiguous
     arrays alone; empty elsewhere."""
-    new_chain: Chain = ()
-    """The same for a new result, which the last of them makes, too."""
 
 
 class Part(NamedTuple):
@@ -94,7 +92,7 @@ def new(x: Any, plan: Plan) -> Any:
         # A reshape has to copy nothing, or little.
         is_flat = x.flags.c_contiguous or x.nbytes <= _COPIED
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
-            chain = make_contiguous_job(plan, x.itemsize).new_chain
+            chain = new_chain(plan, x.itemsize)
             if chain:
                 return _repeated(x, chain).reshape(plan.shape)
     result = np.empty(plan.shape, dtype)
@@ -179,13 +177,21 @@ def cost(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], most_thre
 
 
 @lru_cache(maxsize=4096)
-def make_contiguous_job(plan: Plan, itemsize: int, alignment: int = _ALIGNMENT) -> Job:
+def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     """Plan a copy between arrays in the order of their elements."""
+    job = _contiguous_job(plan, itemsize, alignment)
+    return job._replace(chain=plan_rows(job.nest, is_new=False))
+
+
+@lru_cache(maxsize=4096)
+def new_chain(plan: Plan, itemsize: int) -> Chain:
+    """Give the repetitions that make a new result, if they cost less than a plan; else ()."""
+    return plan_rows(_contiguous_job(plan, itemsize, _ALIGNMENT).nest, is_new=True)
+
+
+def _contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
-    job = make_job(plan, source, target, itemsize, alignment)
-    return job._replace(
-        chain=plan_rows(job.nest, is_new=False), new_chain=plan_rows(job.nest, is_new=True)
-    )
+    return make_job(plan, source, target, itemsize, alignment)
 
 
 def _repeated(x: Any, chain: Chain) -> Any:
