@@ -193,6 +193,7 @@ def test_refused_files(tmp_path):
         ("text.png", "y.npy", "text.png"),
         ("x.txt", "y.npy", "suffix '.txt' is none of .npy"),
         ("x.npy", "y.txt", "suffix '.txt' is none of .npy"),
+        (".", "y.npy", ".: is a directory"),
         ("x.npy", "nowhere/y.npy", "nowhere"),
         ("x.npy", "y.png", "or uint8 with 1/2/3/4 channels; save as .npy"),
         ("x.npy", "nowhere/y.jpg", "of uint8 with 1/3 channels; save as .npy"),
@@ -225,6 +226,17 @@ def test_an_image_needs_three_counts(tmp_path):
         done = run(name, "x.png", "y.png", option, *counts, cwd=tmp_path)
         refused(done, f"{option} has {given};", f"one for each, such as {example}")
     assert run("tile", "x.png", "y.npy", "--repeats", 4, 6, cwd=tmp_path).returncode == 0
+
+
+def test_an_image_that_memory_cannot_hold_may_be_saved_as_npy(tmp_path):
+    Image.new("RGBA", (1000, 1000)).save(tmp_path / "x.png")
+    done = run("tile", "x.png", "y.png", "--repeats", 10**6, 10**6, 1, cwd=tmp_path)
+    refused(done, "y.png: Unable to allocate", "use smaller counts, or save as .npy")
+
+
+def test_files_come_before_the_options(tmp_path):
+    for words in (("--repeats", 2, "x.npy", "y.npy"), ("x.npy", "--repeats", 2, "y.npy")):
+        refused(run("tile", *words, cwd=tmp_path), "SRC DST --repeats", "the files come first")
 
 
 def test_an_image_of_too_many_pixels_names_the_formats_that_hold_them(tmp_path):

@@ -83,6 +83,18 @@ def test_integer_arrays_of_the_library_are_counts(xp, x):
     assert tuple(tileops.expand(x, xp.numbers(4, 1, 1)).shape) == (4, 2, 3)
 
 
+@pytest.mark.library("marray")
+def test_masked_counts_of_a_library_of_the_standard_are_refused(xp, x):
+    for mask, is_refused in (([False, True], True), ([False, False], False)):
+        counts = xp.module.masked_namespace(np).asarray(np.array([1, 2]), mask=np.array(mask))
+        for given in (counts, [1, counts[1]]):
+            if is_refused:
+                with pytest.raises(tileops.RepeatsTypeError, match=r"repeats.* is .* masked"):
+                    tileops.tile(x, given)
+            else:
+                assert tuple(tileops.tile(x, given).shape) == (2, 6)
+
+
 @pytest.mark.parametrize(
     "counts",
     [

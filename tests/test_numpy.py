@@ -288,7 +288,7 @@ def test_a_masked_view_shares_its_mask_and_leaves_its_input_as_it_was():
 
 def test_masked_counts_are_refused():
     for counts in (np.ma.array([1, 2], mask=[0, 1]), np.ma.array(2, mask=True)):
-        with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
+        with pytest.raises(tileops.RepeatsTypeError, match=r"repeats is .* masked"):
             tileops.tile(np.ones((2, 3)), counts)
 
 
@@ -437,7 +437,7 @@ def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):
 @pytest.mark.parametrize("dtype", [">f4", ">i2", ">c8", "longdouble", "timedelta64[s]"])
 def test_adjoints_of_other_dtypes(dtype):
     if dtype.startswith("timedelta"):
-        with pytest.raises(tileops.DTypeError, match="has no sums"):
+        with pytest.raises(tileops.DTypeError, match="only numbers are summed"):
             tileops.tile_adjoint(np.ones(4, dtype), 2, 2)
         return
     for repeats, expected in ((2, [2, 2]), (1, [1, 1, 1, 1])):

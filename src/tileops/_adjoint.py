@@ -121,7 +121,7 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     found = executor.shape(name, g)
     if not executor.dtype(g).startswith(_NUMBERS):
         raise DTypeError(
-            f"{name}: g has dtype {g.dtype}, which has no sums; pass an array of numbers"
+            f"{name}: g has dtype {g.dtype}, and only numbers are summed; pass an array of them"
         )
     described = shape_argument(name)._replace(name="shape")
     shape = read_counts(described, shape, executor)

@@ -73,7 +73,7 @@ def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
 
     An image of more than `max_bytes` is refused before its pixels are decoded.
     """
-    _check_suffix(path)
+    _check_name(path)
     try:
         with warnings.catch_warnings():  # an error is one line
             warnings.simplefilter("ignore")
@@ -89,7 +89,7 @@ def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
 
 
 def _map(path: Path) -> np.ndarray[Any, Any]:
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if path.exists() and not path.is_file():
         raise FileFormatError(
             f"{path}: is a device, pipe or socket, and arrays are memory-mapped; name a file"
         )
@@ -168,9 +168,7 @@ def write(
     The file is written beside `path` and then renamed, so `path` holds either
     what it held before or the whole new array.
     """
-    _check_suffix(path)
-    if path.is_dir():
-        raise FileFormatError(f"{path}: is a directory; name a file")
+    _check_name(path)
     if path.exists() and not path.is_file():  # it would be replaced by a file
         raise FileFormatError(f"{path}: is a device, pipe or socket; name a file")
     if is_image(path):
@@ -206,7 +204,12 @@ def _write_pixels(
             f"{path}: the result has {shape[0]} by {shape[1]} pixels; {kind.name} takes 1 to "
             f"{kind.side} along an axis; save as {_others(mode, shape)}"
         )
-    pixels = np.empty(shape, dtype)
+    try:
+        pixels = np.empty(shape, dtype)
+    except MemoryError as error:
+        raise FileFormatError(
+            f"{path}: {error}; use smaller counts, or save as .npy, which is written to disk"
+        ) from error
     fill(pixels)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     image = Image.fromarray(pixels.reshape(shape[:2]) if channels == 1 else pixels)
@@ -225,7 +228,9 @@ def _others(mode: str | None, shape: tuple[int, ...]) -> str:
     return " or ".join([*holding, ".npy"])
 
 
-def _check_suffix(path: Path) -> None:
+def _check_name(path: Path) -> None:
+    if path.is_dir():
+        raise FileFormatError(f"{path}: is a directory; name a file")
     if path.suffix.lower() not in (".npy", *FORMATS):
         raise FileFormatError(
             f"{path}: suffix {path.suffix!r} is none of .npy, {', '.join(FORMATS)}; "

@@ -80,7 +80,7 @@ class Executor:
             ) from error
         raise ShapeError(
             f"{name}: axis {shape.index(None)} of the input has no known size "
-            f"(shape {shape}); compute the array first"
+            f"(shape {shape}); compute the array first, or declare its size"
         )
 
     def dtype(self, x: Any) -> str:
@@ -194,6 +194,9 @@ class Executor:
 
     def numbers(self, array: Any) -> list[Any]:
         """Give the values of a numeric array of rank 0 or 1; any error if they are not known."""
+        mask = getattr(array, "mask", None)
+        if mask is not None and np.any(np.asarray(mask)):
+            raise ValueError("masked values are not known")
         if hasattr(array, "tolist"):
             values = array.tolist()
             return values if isinstance(values, list) else [values]

@@ -54,9 +54,10 @@ def _check_inputs(node: Any, opset: int, schema: Any, types: list[int]) -> None:
 
 def _check(node: Any, opset: int, what: str, found: int, taken: set[str]) -> None:
     if _name(found) not in taken:
+        remedy = ", or import an opset that has it" if len(taken) > 1 else ""
         raise DTypeError(
             f"{name_of(node)}: {what} {_name(found)}; {node.op_type} of opset {opset} has "
-            f"{', '.join(sorted(taken))}; convert it, or import an opset that has it"
+            f"{', '.join(sorted(taken))}; convert it{remedy}"
         )
 
 

@@ -87,7 +87,7 @@ def upgrade(model: Any) -> Any:
         If a function has a Tile-1, or the model has functions beside one; if it has data
         that are sparse or lie outside of it.
     onnx.checker.ValidationError
-        If the model is malformed.
+        If a model with a Tile-1 is malformed.
 
     See Also
     --------
