@@ -31,6 +31,33 @@ def test_strings_and_objects():
     assert [id(v) for v in tileops.expand(objects[:1], 3, copy=True)] == [id(one)] * 3
 
 
+@pytest.mark.parametrize("repeats", [(1, 4), (4, 1), (2, 2), (1, 1), (3, 1, 2), (0, 2)])
+@pytest.mark.parametrize("shape", [(3, 4), (4, 1), (1, 3), (1, 1), (0, 3)])
+def test_references_are_counted(shape, repeats):
+    """As rows of several, or one by one; those that a view has reversed, or nobody may write to."""
+    thing = Thing()
+    plain = np.full(shape, thing, object)
+    records = np.zeros(shape, [("a", "u1"), ("b", object)])
+    records["b"] = thing
+    frozen = plain.copy()
+    frozen.flags.writeable = False
+    for x in (plain, plain[::-1].T, frozen, records):
+        before = sys.getrefcount(thing)
+        result = tileops.tile(x, repeats)
+        expected = np.tile(x, repeats)
+        assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+        assert result.flags.c_contiguous
+        assert result.flags.writeable
+        assert sys.getrefcount(thing) == before + 2 * result.size
+        assert result.tolist() == expected.tolist()
+        del result, expected
+        assert sys.getrefcount(thing) == before
+
+
+class Thing:
+    """Something that is equal to nothing else."""
+
+
 def test_strings_into_out():
     out = np.array(["old"] * 4, np.dtypes.StringDType())
     tileops.tile(np.array(["x", "a string past sixteen bytes"], out.dtype), 2, out=out)
