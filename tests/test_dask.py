@@ -170,6 +170,17 @@ def test_an_adjoint_keeps_a_foreign_byte_order(da):
     assert result.compute().tolist() == [12, 15, 18, 21]
 
 
+@pytest.mark.parametrize("chunks", [(0, 1), (1, 0), (0, 1, 0), (1,)])
+def test_an_adjoint_of_no_repeats_takes_empty_chunks(da, chunks):
+    x = da.from_array(np.array([7.0]), chunks=(chunks,))
+    for counts in ((1,), (1, 1), (1, 1, 1)):
+        total = tileops.tile_adjoint(tileops.tile(x, counts), (1,), counts)
+        assert (total.shape, total.compute().tolist()) == ((1,), [7])
+    total = tileops.expand_adjoint(tileops.expand(x, (1, 1)), (1,))
+    total[0] = 3  # it is an array of its own
+    assert (total.compute().tolist(), x.compute().tolist()) == ([3], [7])
+
+
 def test_an_adjoint_of_nothing_is_lazy_and_of_its_kind(da):
     empty = da.from_array(np.ma.array(np.ones(0), mask=[]), asarray=False)
     result = tileops.tile_adjoint(empty, 3, 0).compute()

@@ -104,6 +104,48 @@ def test_counts_computed_from_sizes_may_become_1(torch, counter, call):
     assert counter.frame_count == 1
 
 
+def test_a_size_that_becomes_1_is_compiled_anew(torch, counter):
+    program = torch.compile(lambda x, n: tileops.expand(x, (n, 4)), fullgraph=True, backend=counter)
+    x = torch.randn(3, 4)
+    for n in (3, 1, 3, 1):
+        assert torch.equal(program(x, n), x)
+    assert counter.frame_count == 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: tileops.expand(x, (y.shape[0] - 2, 4)),
+        lambda x, y: tileops.expand(x[: y.shape[0] - 2], (3, 4)),
+        lambda x, y: tileops.expand_adjoint(x, (y.shape[0] - 2, 4)),
+        lambda x, y: tileops.onnx.expand(x, (1, y.shape[0] - 2, 4)),
+    ],
+    ids=["shape", "input", "adjoint", "onnx"],
+)
+def test_a_size_that_is_computed_may_be_1(torch, call):
+    """Nor is a handler of the program's own led astray."""
+
+    def handled(x, y):
+        try:
+            return call(x, y)
+        except tileops.ShapeError:
+            return x.new_zeros(0)
+
+    class Call(torch.nn.Module):
+        def forward(self, x, y):
+            return call(x, y)
+
+    x, y = torch.randn(3, 4), torch.empty(3)
+    expected = call(x, y)
+    for program in (call, handled):
+        torch._dynamo.reset()
+        compiled = torch.compile(program, fullgraph=True, dynamic=True, backend="eager")
+        assert torch.equal(compiled(x, y), expected)
+    sizes = ({}, {0: torch.export.Dim.AUTO})
+    exported = torch.export.export(Call(), (x, y), dynamic_shapes=sizes, strict=False)
+    assert torch.equal(exported.module()(x, y), expected)
+
+
 def test_a_count_out_of_range_is_refused_in_a_compiled_program(torch):
     torch._dynamo.reset()
     compiled = torch.compile(lambda x, n: tileops.tile(x, (n, 1)), backend="eager")

@@ -182,6 +182,8 @@ def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int
             repeats.append(1)
         elif size == 1:
             repeats.append(wanted)
+        elif wanted == 1:
+            repeats.append(1)
         else:
             raise no_broadcast(argument, axis, size, wanted, given)
     return shape, tuple(repeats)
@@ -204,6 +206,8 @@ def expand_repeats_of_result(
             repeats.append(found)
         elif size == found:
             repeats.append(1)
+        elif size == 1:
+            repeats.append(found)
         else:
             raise argument.error(
                 f"{argument.operator}: axis {axis}: {argument.name} asks for {show(size)} and g "
