@@ -1,10 +1,13 @@
 """What only PyTorch has: gradients, conjugate views, meta tensors, layouts, narrow integers."""
 
+import importlib
 from math import prod
 
 import pytest
 
 import tileops
+from tileops._plan import cached_plan, contiguous
+from tileops._rules import TILE
 
 pytestmark = pytest.mark.library("torch")
 
@@ -278,3 +281,24 @@ def test_an_out_whose_storage_was_cut_is_refused(torch):
         out.untyped_storage().resize_(16)
         with pytest.raises(tileops.OutputError, match="its storage fewer bytes"):
             tileops.tile(torch.ones(2), shape[0] // 2, out=out)
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, step, is_moved",
+    [
+        # The library begins few rows, or rows are long
+        ((64, 1024), (1, 8), 1, False),
+        ((20_000, 1), (1, 3), 1, False),
+        # It begins many
+        ((100_000, 3), (1, 4), 1, True),
+        # Repetitions cost less than a plan, which takes the input as it is where that has gaps
+        ((398, 41, 1), (1, 44, 3), 1, True),
+        ((398, 41, 1), (1, 44, 3), 2, False),
+    ],
+)
+@pytest.mark.usefixtures("torch")
+def test_a_plan_moves_what_takes_the_library_longer(shape, repeats, step, is_moved):
+    plan = cached_plan(TILE, shape, repeats, 1)
+    strides = tuple(step * stride for stride in contiguous(shape[:-1], shape[-1]))
+    executor = importlib.import_module("tileops.execute.torch")
+    assert executor._has_many_loops(plan, (*strides, 1), None, 2) == is_moved

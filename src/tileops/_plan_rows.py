@@ -67,7 +67,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     most = _ORDERS if is_new and nest.nbytes >= _ORDERED else 1
     orders = islice(permutations(range(len(steps))), most)
     chains = (_ordered(inner_first, order) for order in orders)
-    cost, chain = min((_chain_cost(nest, chain, is_new), chain) for chain in chains)
+    cost, chain = min((chain_cost(nest, chain, is_new), chain) for chain in chains)
     if threads == 1 and cost <= LEAST_COST:
         return chain
     written = nest.nbytes * _PER_BYTE
@@ -84,7 +84,7 @@ def _ordered(steps: Chain, order: tuple[int, ...]) -> Chain:
     return tuple(chain)
 
 
-def _chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
+def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
     """Give what repetitions cost one after the other: infinity if a temporary is very large.
 
     The last of them is carried out by broadcasting if the result is not new.

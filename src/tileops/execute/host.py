@@ -11,7 +11,7 @@ from tileops._moves import Move, Nest, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_cost import plan_cost
 from tileops._plan_host import cut, host_words, joined_repeats, plan_host, threads_for
-from tileops._plan_rows import Chain, plan_rows
+from tileops._plan_rows import Chain, chain_cost, plan_rows
 from tileops._rules import TILE
 from tileops.execute import assigning
 from tileops.execute._memory import (
@@ -177,6 +177,9 @@ def cost(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], most_thre
     itemsize = plan.nbytes // prod(plan.shape)
     strides = (tuple(step * itemsize for step in steps) for steps in (source, target))
     job = make_job(plan, *strides, itemsize, _ALIGNMENT)
+    ordered = make_contiguous_job(plan, itemsize, _ALIGNMENT)
+    if ordered.chain and ordered.nest == job.nest:
+        return chain_cost(job.nest, ordered.chain, is_new=False)
     return plan_cost(job.nest) / min(job.threads, most_threads)
 
 
