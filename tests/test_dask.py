@@ -176,6 +176,11 @@ def test_an_adjoint_of_no_repeats_takes_empty_chunks(da, chunks):
     for counts in ((1,), (1, 1), (1, 1, 1)):
         total = tileops.tile_adjoint(tileops.tile(x, counts), (1,), counts)
         assert (total.shape, total.compute().tolist()) == ((1,), [7])
+    for value in (np.ma.array([1], "f4", mask=[True]), np.array([1], ">f4")):
+        g = da.from_array(value, chunks=(chunks,), asarray=False)[np.newaxis]
+        total = tileops.tile_adjoint(g, (), (1, 1)).compute()
+        assert (type(total), total.dtype, total.shape) == (type(value), value.dtype, ())
+        assert np.ma.getmaskarray(total) == np.ma.getmaskarray(value)[0]
     total = tileops.expand_adjoint(tileops.expand(x, (1, 1)), (1,))
     total[0] = 3  # it is an array of its own
     assert (total.compute().tolist(), x.compute().tolist()) == ([3], [7])

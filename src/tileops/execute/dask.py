@@ -99,8 +99,8 @@ class Dask(Executor):
             # The library divides by zero where it cuts many axes, one of them empty, by itself.
             zeros = da.zeros(shape, dtype=g.dtype, chunks=-1 if 0 in shape else "auto")
             return zeros.map_blocks(_zeros_like, g._meta, meta=g._meta)  # noqa: SLF001
-        if not plan.repeated:  # the library's reshape fails where a chunk is empty
-            return g[(0,) * (g.ndim - len(shape))].copy()
+        # The library's reshape fails where a chunk is empty.
+        g = g.rechunk(tuple(tuple(filter(None, along)) for along in g.chunks))
         if not g.dtype.isnative:
             return self.sum(name, native(g), plan, shape).astype(g.dtype)
         return super().sum(name, g, plan, shape)
