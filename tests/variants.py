@@ -51,6 +51,8 @@ _TINY = {
         "_CHAINED": 32,
         "_LARGEST": 64,
         "_SOURCE": 8,
+        "_ORDERED": 64,
+        "LEAST_COST": 5.0,
     },
     "tileops._plan_cost": {"LOOPED": 3, "LEAST_COST": 5.0, "_STEPS": 5.0, "_PER_STEP": 0.5},
     "tileops.execute.assigning": {

@@ -195,7 +195,7 @@ class Executor:
     def numbers(self, array: Any) -> list[Any]:
         """Give the values of a numeric array of rank 0 or 1; any error if they are not known."""
         mask = getattr(array, "mask", None)
-        if mask is not None and np.any(np.asarray(mask)):
+        if mask is not None and not callable(mask) and np.any(np.asarray(mask)):
             raise ValueError("masked values are not known")
         if hasattr(array, "tolist"):
             values = array.tolist()
