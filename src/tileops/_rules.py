@@ -182,7 +182,7 @@ def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int
             repeats.append(1)
         elif size == 1:
             repeats.append(wanted)
-        elif wanted == 1:
+        elif wanted == 1:  # a symbol, as above: a number is found without a guard
             repeats.append(1)
         else:
             raise no_broadcast(argument, axis, size, wanted, given)
