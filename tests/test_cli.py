@@ -459,10 +459,11 @@ def test_a_shape_that_no_array_has_is_refused(tmp_path, descr, shape, text):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_pipe_is_not_memory_mapped(tmp_path):
-    os.mkfifo(tmp_path / "x.npy")
-    done = run("tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path)
-    refused(done, "x.npy: is a device, pipe or socket", "name a file")
+@pytest.mark.parametrize("name", ["x.npy", "x.png"])
+def test_a_pipe_is_not_read(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    done = run("tile", name, "y.npy", "--repeats", 2, cwd=tmp_path)
+    refused(done, f"{name}: is a device, pipe or socket; name a file")
 
 
 def test_a_full_disk_is_named_by_the_file_that_did_not_fit(tmp_path, monkeypatch):

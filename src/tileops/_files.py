@@ -73,7 +73,7 @@ def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
 
     An image of more than `max_bytes` is refused before its pixels are decoded.
     """
-    _check_name(path)
+    _check_path(path)
     try:
         with warnings.catch_warnings():  # an error is one line
             warnings.simplefilter("ignore")
@@ -89,10 +89,6 @@ def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
 
 
 def _map(path: Path) -> np.ndarray[Any, Any]:
-    if path.exists() and not path.is_file():
-        raise FileFormatError(
-            f"{path}: is a device, pipe or socket, and arrays are memory-mapped; name a file"
-        )
     formats = np.lib.format
     with path.open("rb") as file:
         is_first = formats.read_magic(file) == (1, 0)
@@ -168,9 +164,7 @@ def write(
     The file is written beside `path` and then renamed, so `path` holds either
     what it held before or the whole new array.
     """
-    _check_name(path)
-    if path.exists() and not path.is_file():  # it would be replaced by a file
-        raise FileFormatError(f"{path}: is a device, pipe or socket; name a file")
+    _check_path(path)
     if is_image(path):
         _write_pixels(path, shape, dtype, fill)
         return
@@ -228,9 +222,11 @@ def _others(mode: str | None, shape: tuple[int, ...]) -> str:
     return " or ".join([*holding, ".npy"])
 
 
-def _check_name(path: Path) -> None:
+def _check_path(path: Path) -> None:
     if path.is_dir():
         raise FileFormatError(f"{path}: is a directory; name a file")
+    if path.exists() and not path.is_file():  # not to be mapped, nor replaced by a file
+        raise FileFormatError(f"{path}: is a device, pipe or socket; name a file")
     if path.suffix.lower() not in (".npy", *FORMATS):
         raise FileFormatError(
             f"{path}: suffix {path.suffix!r} is none of .npy, {', '.join(FORMATS)}; "
