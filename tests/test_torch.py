@@ -223,10 +223,14 @@ def test_counts_without_values_are_refused(torch):
             tileops.tile(x, counts)
 
 
-def test_out_of_more_axes_than_numpy_has(torch):
-    x = torch.ones((1,) * 70)
-    out = torch.zeros((1,) * 69 + (2,))
-    assert tileops.tile(x, 2, out=out).sum() == 2
+@pytest.mark.parametrize("rows", [1, 100_000])
+def test_more_axes_than_numpy_has(torch, rows):
+    x = torch.rand((1,) * 70 + (rows, 3))
+    expected = x.repeat((1,) * 71 + (4,))
+    out = torch.zeros_like(expected)
+    assert torch.equal(tileops.tile(x, 4), expected)
+    assert torch.equal(tileops.tile(x, 4, out=out), expected)
+    assert torch.equal(tileops.tile(x.requires_grad_(), 4), expected)
 
 
 @pytest.mark.parametrize(

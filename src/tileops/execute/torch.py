@@ -12,7 +12,7 @@ from torch.jit import is_tracing
 from torch.utils._device import DeviceContext
 
 from tileops._moves import make_nest
-from tileops._plan import Plan, cached_plan, contiguous, make_plan
+from tileops._plan import MOST_AXES, Plan, cached_plan, contiguous, make_plan
 from tileops._plan_cost import LEAST_COST
 from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
@@ -327,7 +327,7 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     `strides` are those of `out`, if there is one.
     """
     mover = _MOVERS.get(x.device.type)
-    if mover is None or plan.nbytes < mover.LEAST:
+    if mover is None or plan.nbytes < mover.LEAST or len(plan.shape) > MOST_AXES:
         return False
     return mover is not host or _has_many_loops(plan, x.stride(), strides, torch.get_num_threads())
 
