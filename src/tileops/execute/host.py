@@ -112,7 +112,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         # Field by field, padding would stay what the memory held before.
         x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
     if has_bytes and plan.nbytes >= SMALL:
-        if plan.repeated and not x.flags.c_contiguous and _is_copied(x, plan):
+        if not x.flags.c_contiguous and _is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
         if x.flags.c_contiguous and out.flags.c_contiguous:
             if plan.nbytes >= _UNCACHED and assigning.places_matter():
@@ -129,21 +129,26 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
 
 
-def _is_copied(x: Any, plan: Plan) -> bool:
-    """Whether an array that is not contiguous is copied first, and then repeated."""
-    if x.nbytes <= _COPIED:
-        return True
-    if x.itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * x.nbytes:
+def _is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
+    """Whether an input that is not contiguous is copied first, and then repeated."""
+    nbytes = prod(plan.padded) * itemsize
+    if not plan.repeated or nbytes <= _COPIED:
+        return bool(plan.repeated)
+    if itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * nbytes:
         return False
-    steps = [abs(step) for n, step in zip(x.shape, x.strides, strict=True) if n > 1 and step != 0]
-    return bool(steps) and steps[-1] != x.itemsize
+    axes = zip(reversed(plan.padded), reversed(strides), strict=False)
+    return next((abs(step) for n, step in axes if n > 1 and step), itemsize) != itemsize
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:
     """Copy an array as large ones are copied: with threads, whatever its dtype."""
     copy = np.empty(x.shape, x.dtype)
-    write(x, cached_plan(TILE, x.shape, (1,) * x.ndim, x.itemsize), copy, most_threads)
+    write(x, _copying(x.shape, x.itemsize), copy, most_threads)
     return copy
+
+
+def _copying(shape: tuple[int, ...], itemsize: int) -> Plan:
+    return cached_plan(TILE, shape, (1,) * len(shape), itemsize)
 
 
 def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
@@ -173,10 +178,15 @@ def make_job(
 
 
 def cost(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], most_threads: int) -> float:
-    """Give what a repetition between strides in elements costs, as `plan_cost` does."""
+    """Give what `write` costs between strides in bytes, as `plan_cost` does."""
     itemsize = plan.nbytes // prod(plan.shape)
-    strides = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    job = make_job(plan, *strides, itemsize, _ALIGNMENT)
+    job = make_job(plan, source, target, itemsize, _ALIGNMENT)
+    in_order = contiguous(plan.padded, itemsize)
+    has_gaps = job.nest != make_job(plan, in_order, target, itemsize, _ALIGNMENT).nest
+    if has_gaps and _is_copied(plan, source, itemsize):
+        copying = _copying(plan.padded, itemsize)
+        first = cost(copying, source, in_order, most_threads)
+        return first + cost(plan, in_order, target, most_threads)
     ordered = make_contiguous_job(plan, itemsize, _ALIGNMENT)
     if ordered.chain and ordered.nest == job.nest:
         return chain_cost(job.nest, ordered.chain, is_new=False)

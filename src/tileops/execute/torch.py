@@ -349,6 +349,8 @@ def _has_many_loops(
     if elements >= _GRAIN:
         time /= threads
     time -= _PER_BYTE * plan.nbytes
+    itemsize = plan.nbytes // elements
+    source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
     return time > LEAST_COST and time > host.cost(plan, source, target, threads)
 
 
