@@ -339,6 +339,16 @@ def test_parts_of_long_rows_are_contiguous_and_enough(sizes, steps, threads):
 
 
 @pytest.mark.parametrize("threads", range(2, 9))
+def test_each_thread_has_one_part_of_short_rows(threads):
+    for rows in (1000, 1001, 100_003):
+        nest = Nest((rows, 4, 3), (3, 0, 1), (12, 3, 1), 1)
+        parts = blocks(nest.sizes, _plan_host.cut(nest, threads))
+        taken = [along.stop - along.start for along, *_ in parts]
+        assert len(taken) == threads
+        assert max(taken) - min(taken) <= 2 * threads
+
+
+@pytest.mark.parametrize("threads", range(2, 9))
 def test_threads_end_at_about_the_same_time(threads):
     for rows in (*range(2, 200), 1000):
         nest = Nest((rows, 2**16), (0, 8), (2**19, 8), 8)

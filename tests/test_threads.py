@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops import _plan_host, _threads
+from tileops import _plan_cost, _threads
 
 from variants import forget_plans
 
@@ -54,7 +54,7 @@ def shared(monkeypatch):
 @pytest.fixture
 def eager(monkeypatch):
     """Have a thread for each MiB of a result."""
-    monkeypatch.setattr(_plan_host, "_SHARED", 2**20)
+    monkeypatch.setattr(_plan_cost, "SHARED", 2**20)
     forget_plans()
     yield
     monkeypatch.undo()

@@ -13,6 +13,7 @@ import tileops
 from memory import peak_of
 from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
+from tileops._plan_cost import threads_for
 from tileops._plan_device import plan_device
 from tileops._plan_host import LOOPED, cut, host_words, plan_host
 from tileops._plan_rows import plan_rows
@@ -241,7 +242,7 @@ def test_repeats_of_a_word_are_computed_up_to_32_bytes_of_them():
 
 def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():
     """Each part puts the rows together anew, so few repeats stay together, and rows are cut."""
-    for repeats, block in ((255, (255, 125)), (256, (32, 1000))):
+    for repeats, block in ((63, (63, 500)), (64, (32, 1000))):
         nest = host_words(nest_between((1000, 12), (repeats, 10), 1), 16)
         assert cut(nest, 2)[:2] == block
 
@@ -336,6 +337,34 @@ def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row,
     assert nest.nbytes > 13 * 2**20
     assert plan_rows(nest, is_new=True) == chain
     assert not plan_rows(nest, is_new=False)
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, threads",
+    [
+        # Long rows: for their bytes
+        ((12_000, 256), (1, 4), 1, 1),
+        ((12_300, 256), (1, 4), 1, 2),
+        # Short ones: for what they cost, whether in passes, in pairs or in a loop
+        ((200_000, 3), (1, 4), 1, 1),
+        ((250_000, 3), (1, 4), 1, 2),
+        ((400_000, 3), (1, 4), 1, 3),
+        ((1_500_000, 1), (1, 3), 1, 1),
+        ((2_000_000, 1), (1, 3), 1, 2),
+        ((26_800, 3), (1, 13), 1, 1),
+        ((27_000, 3), (1, 13), 1, 2),
+    ],
+)
+def test_copies_are_shared_for_their_bytes_or_for_what_they_cost(shape, repeats, itemsize, threads):
+    nest = host_words(nest_between(shape, repeats, itemsize), 16)
+    assert threads_for(nest) == threads
+
+
+def test_repetitions_are_not_given_up_for_threads_where_bytes_are_few():
+    nest = host_words(nest_between((18_268, 1, 2, 1), (2, 8, 1, 5), 2), 16)
+    assert threads_for(nest) == 2
+    assert plan_rows(nest, is_new=True)
+    assert plan_rows(nest, is_new=False)
 
 
 def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():

@@ -23,12 +23,32 @@ _PER_ELEMENT = 2.0
 """The same for a computed word, or an element of any other width; and each one that is picked."""
 _PER_SPREAD_BYTE = 0.02
 """Each byte that is written from a temporary."""
+PER_BYTE = 0.025
+"""Each byte of the result, which two threads write in half the time."""
+
+# Each thread has at least so much to do: with less, it saves no more time than it takes to wake.
+# Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan
+# for short rows are many.
+SHARED = 6 * 1024 * 1024
+"""Bytes."""
+_SHARED_COST = 600_000.0
+"""Or a cost."""
+_NOT_SHARED = 1024 * 1024
+"""Copies of fewer bytes are not shared, nor is it found out what they cost."""
 
 
 def plan_cost(nest: Nest) -> float:
     """Give what a plan costs beyond the bytes that it writes: what its steps do."""
     move = plan_host(nest)
     return (LEAST_COST if move is COPY else _STEPS) + _move_cost(nest, move)
+
+
+def threads_for(nest: Nest) -> int:
+    """Give the number of threads that a copy is worth, for its bytes or for what its steps cost."""
+    if nest.nbytes < _NOT_SHARED:
+        return 1
+    cost = plan_cost(nest) + nest.nbytes * PER_BYTE
+    return max(1, nest.nbytes // SHARED, int(cost // _SHARED_COST))
 
 
 def _move_cost(nest: Nest, move: Move) -> float:

@@ -83,14 +83,8 @@ _SQUARE = 128
 be put together with others before: what fits the measurements."""
 
 # Threads
-_SHARED = 6 * 1024 * 1024
-"""The fewest bytes for each thread: with less, it saves no more time than it takes to wake.
-
-Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan for
-short rows are many.
-"""
 _PARTS = 4
-"""Parts of a shared copy for each thread, so that none waits long for another."""
+"""Parts for each thread of a shared copy of long rows, so that none waits long for another."""
 
 
 def host_words(nest: Nest, alignment: int) -> Nest:
@@ -256,24 +250,19 @@ def column_axes(nest: Nest) -> int:
     return axes if axes and rows[-1] >= _STRETCH and prod(rows) >= _ROWS else 0
 
 
-def threads_for(nest: Nest) -> int:
-    """Give the number of threads that a copy is worth."""
-    return max(1, nest.nbytes // _SHARED)
-
-
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     """Choose blocks that so many threads can share, each taking the next when it has done one.
 
     The outer loops are cut first, and no more than one of them into parts of several rounds. So the
     parts of long rows are contiguous if the target is, and pieces of their rows can be picked.
-    Where rows are short, loops over a few repeats are left whole: each part puts rows together
-    anew.
+    Where rows are short, each thread has one part, and loops over a few repeats are left whole:
+    each part puts rows together anew.
     """
-    block, more = list(nest.sizes), threads * _PARTS
-    is_cheap = _run(nest) >= DIRECT
+    is_long = _run(nest) >= DIRECT
+    block, more = list(nest.sizes), threads * (_PARTS if is_long else 1)
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
-        if more > 1 and (is_cheap or source != 0 or n >= _REPEATS_IN_PART * more):
-            size = max(1, n // more)
+        if more > 1 and (is_long or source != 0 or n >= _REPEATS_IN_PART * more):
+            size = max(1, n // more) if is_long else ceil(n / more)
             if size >= _PAIRED:  # each part begins with a pair
                 size += size % 2
             block[axis] = size

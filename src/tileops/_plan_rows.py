@@ -9,8 +9,8 @@ from itertools import islice, permutations
 from math import inf, prod
 
 from tileops._moves import WORDS, Nest
-from tileops._plan_cost import LEAST_COST, plan_cost
-from tileops._plan_host import LOOPED, threads_for
+from tileops._plan_cost import LEAST_COST, PER_BYTE, SHARED, plan_cost
+from tileops._plan_host import LOOPED
 
 Chain = tuple[tuple[int, int], ...]
 """The rows and the repeats of each repetition, in the order in which they follow one another."""
@@ -28,8 +28,6 @@ _PER_TEMPORARY_BYTE = 0.05
 """Each byte of a temporary."""
 _PER_LARGE_BYTE = 0.2
 """The same if the temporary is larger than `_CHAINED`."""
-_PER_BYTE = 0.025
-"""Each byte of the result, which two threads write in half the time."""
 _ORDERS = 24
 """The most orders that are compared: all of four repetitions."""
 _ORDERED = 32 * 1024
@@ -49,7 +47,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     Only for copies between contiguous memory. A library's own repetition writes all repeats of a
     row before the next row. Where several follow one another, all but the last make temporaries. If
     the result is not new, the last one repeats the outermost axis, and is written by broadcasting;
-    one alone would be a copy, which a plan makes, and so is what other threads share.
+    one alone would be a copy, which a plan makes, and so is what is shared for its bytes.
     """
     steps, rows = [], 1
     for n, stride in zip(nest.sizes, nest.source, strict=True):
@@ -60,7 +58,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     if nest.copies > 1:
         repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
         steps.append((rows, repeats * nest.copies))
-    threads = min(2, threads_for(nest))
+    threads = 2 if nest.nbytes >= 2 * SHARED else 1
     if not steps or (not is_new and (len(steps) == 1 or threads > 1)):
         return ()
     inner_first = tuple(reversed(steps))
@@ -70,7 +68,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     cost, chain = min((chain_cost(nest, chain, is_new), chain) for chain in chains)
     if threads == 1 and cost <= LEAST_COST:
         return chain
-    written = nest.nbytes * _PER_BYTE
+    written = nest.nbytes * PER_BYTE
     return chain if cost + written <= (plan_cost(nest) + written) / threads else ()
 
 

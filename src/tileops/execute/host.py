@@ -9,8 +9,8 @@ import numpy as np
 from tileops import _threads
 from tileops._moves import Move, Nest, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
-from tileops._plan_cost import plan_cost
-from tileops._plan_host import cut, host_words, joined_repeats, plan_host, threads_for
+from tileops._plan_cost import plan_cost, threads_for
+from tileops._plan_host import cut, host_words, joined_repeats, plan_host
 from tileops._plan_rows import Chain, chain_cost, plan_rows
 from tileops._rules import TILE
 from tileops.execute import assigning
