@@ -326,7 +326,7 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
 
     `strides` are those of `out`, if there is one.
     """
-    mover = _MOVERS.get(x.device.type)
+    mover = _MOVERS.get("cpu" if x.is_cpu else x.device.type)  # the name takes 0.3 µs
     if mover is None or plan.nbytes < mover.LEAST or len(plan.shape) > MOST_AXES:
         return False
     return mover is not host or _has_many_loops(plan, x.stride(), strides, torch.get_num_threads())
