@@ -288,21 +288,25 @@ def test_an_out_whose_storage_was_cut_is_refused(torch):
 
 
 @pytest.mark.parametrize(
-    "shape, repeats, step, is_moved",
+    "shape, repeats, itemsize, step, is_moved",
     [
         # The library begins few rows, or rows are long
-        ((64, 1024), (1, 8), 1, False),
-        ((20_000, 1), (1, 3), 1, False),
+        ((64, 1024), (1, 8), 1, 1, False),
+        ((20_000, 1), (1, 3), 1, 1, False),
         # It begins many
-        ((100_000, 3), (1, 4), 1, True),
+        ((100_000, 3), (1, 4), 1, 1, True),
         # Repetitions cost less than a plan; an input with gaps is copied before them
-        ((398, 41, 1), (1, 44, 3), 1, True),
-        ((398, 41, 1), (1, 44, 3), 2, True),
+        ((398, 41, 1), (1, 44, 3), 1, 1, True),
+        ((398, 41, 1), (1, 44, 3), 1, 2, True),
+        # They and their bytes cost a little more than the library's rows
+        ((7740, 1), (8, 17), 2, 1, False),
+        # A plan costs less by two threads alone
+        ((77_358, 7), (1, 8), 2, 1, True),
     ],
 )
 @pytest.mark.usefixtures("torch")
-def test_a_plan_moves_what_takes_the_library_longer(shape, repeats, step, is_moved):
-    plan = cached_plan(TILE, shape, repeats, 1)
+def test_a_plan_moves_what_takes_the_library_longer(shape, repeats, itemsize, step, is_moved):
+    plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = tuple(step * stride for stride in contiguous(shape[:-1], shape[-1]))
     executor = importlib.import_module("tileops.execute.torch")
     assert executor._has_many_loops(plan, (*strides, 1), None, 2) == is_moved

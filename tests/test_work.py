@@ -294,6 +294,8 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
         ((256, 16), (2, 32), 8, ((1, 2), (512, 32)), ()),
         # So it would have in any order
         ((4096, 16), (3, 2), 8, (), ()),
+        # It would be smaller, and take longer to write and read than a plan of one copy
+        ((48, 3530), (4, 4), 1, (), ()),
         # A plan of one copy would enter its innermost loop for each row of six bytes
         ((6280, 2, 1), (1, 12, 3), 1, ((12_560, 3), (6280, 12)), ((12_560, 3), (6280, 12))),
         # Many words are computed faster
@@ -337,6 +339,13 @@ def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row,
     assert nest.nbytes > 13 * 2**20
     assert plan_rows(nest, is_new=True) == chain
     assert not plan_rows(nest, is_new=False)
+
+
+def test_rows_of_several_references_are_repeated_by_the_library():
+    """What it makes is reshaped, so that the result is a view; what is assigned is none."""
+    x = np.array([[1, "a"], [None, 2.0]], object)
+    assert tileops.tile(x, (1, 4)).base is not None
+    assert tileops.tile(x[:, :1], (1, 4)).base is None
 
 
 @pytest.mark.parametrize(

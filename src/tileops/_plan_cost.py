@@ -26,13 +26,15 @@ _PER_SPREAD_BYTE = 0.02
 PER_BYTE = 0.025
 """Each byte of the result, which two threads write in half the time."""
 
-# Each thread has at least so much to do: with less, it saves no more time than it takes to wake.
-# Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan
-# for short rows are many.
+# Threads
 SHARED = 6 * 1024 * 1024
-"""Bytes."""
+"""The fewest bytes for each thread: with less, it saves no more time than it takes to wake.
+
+Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan for
+short rows are many.
+"""
 _SHARED_COST = 600_000.0
-"""Or a cost."""
+"""Or the least that its steps and bytes cost."""
 _NOT_SHARED = 1024 * 1024
 """Copies of fewer bytes are not shared, nor is it found out what they cost."""
 
