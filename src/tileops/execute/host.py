@@ -131,9 +131,11 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
 
 def _is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
     """Whether an input that is not contiguous is copied first, and then repeated."""
+    if not plan.repeated:
+        return False
     nbytes = prod(plan.padded) * itemsize
-    if not plan.repeated or nbytes <= _COPIED:
-        return bool(plan.repeated)
+    if nbytes <= _COPIED:
+        return True
     if itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * nbytes:
         return False
     axes = zip(reversed(plan.padded), reversed(strides), strict=False)
