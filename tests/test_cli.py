@@ -236,7 +236,7 @@ def test_an_image_that_memory_cannot_hold_may_be_saved_as_npy(tmp_path):
 
 def test_files_come_before_the_options(tmp_path):
     for words in (("--repeats", 2, "x.npy", "y.npy"), ("x.npy", "--repeats", 2, "y.npy")):
-        refused(run("tile", *words, cwd=tmp_path), "SRC DST --repeats", "name the files first")
+        refused(run("tile", *words, cwd=tmp_path), "SRC DST --repeats", "the files come first")
 
 
 def test_an_image_of_too_many_pixels_names_the_formats_that_hold_them(tmp_path):

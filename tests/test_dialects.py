@@ -237,6 +237,7 @@ def test_a_desc_is_checked_without_an_array():
         checked(sizes=2)
     same = TensorDesc("INT8", [1, 2]), TensorDesc("INT8", np.array([1, 2]))
     assert same[0] == same[1] == TensorDesc("INT8", (1, 2))
+    assert same[0] == TensorDesc("DML_TENSOR_DATA_TYPE_INT8", (1, 2))
     assert len(set(same)) == 1
     wide = (2**31,) * 3
     with pytest.raises(tileops.OutputTooLargeError, match=r"past 2\*\*63-1"):

@@ -117,7 +117,7 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
 def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     """Sum by an operator's rules; an Expand has no `counts`: the shape of `g` takes their place."""
     name = operator.name
-    executor = executor_of(name, g)
+    executor = executor_of(name, g, "g")
     found = executor.shape(name, g)
     if not executor.dtype(g).startswith(_NUMBERS):
         raise DTypeError(

@@ -86,7 +86,10 @@ class TensorDesc:
     sizes: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Keep the sizes in a tuple, so that a list of the same sizes makes an equal tensor."""
+        """Keep the sizes in a tuple and no prefix, so that what is written otherwise is equal."""
+        given: Any = self.data_type  # what is no name is refused when it is checked
+        if isinstance(given, str):
+            object.__setattr__(self, "data_type", given.removeprefix("DML_TENSOR_DATA_TYPE_"))
         object.__setattr__(self, "sizes", _tuple(self.sizes))
 
     @property
@@ -345,9 +348,7 @@ def _dtype(operator: Operator, name: str, tensor: TensorDesc) -> str:
     """Name a data type as arrays do, or refuse one that the feature level does not have."""
     given: Any = tensor.data_type
     names = {data_type: dtype for dtype, data_type in (operator.dtypes or {}).items()}
-    dtype = (
-        names.get(given.removeprefix("DML_TENSOR_DATA_TYPE_")) if isinstance(given, str) else None
-    )
+    dtype = names.get(given) if isinstance(given, str) else None
     if dtype is None:
         raise DTypeError(
             f"{operator.name}: the {name} has data type {describe(given).removeprefix('str ')}; "

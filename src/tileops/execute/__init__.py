@@ -66,12 +66,12 @@ def _standard(name: str) -> Executor:
     return type("Standard", (Executor,), own)()  # type: ignore[no-any-return]
 
 
-def executor_of(name: str, x: Any) -> Executor:
+def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
     executor = find(x)
     if executor is None:
         raise DTypeError(
-            f"{name}: the input is {type_name(type(x))}, no array; pass an array of NumPy, "
+            f"{name}: {which} is {type_name(type(x))}, no array; pass an array of NumPy, "
             f"PyTorch, JAX, CuPy, Dask or any Array API library, for example numpy.asarray(x)"
         )
     return executor
