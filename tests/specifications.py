@@ -570,7 +570,7 @@ def _(xp, tile):
 def _(xp, tile):
     sizes = (1, 1, 2, 3)
     desc = TileOperatorDesc(TensorDesc("FLOAT32", sizes), TensorDesc("FLOAT16", sizes), (1,) * 4)
-    with refused(tileops.DTypeError, r"the output has data type FLOAT16 and the input FLOAT32"):
+    with refused(tileops.DTypeError, r"FLOAT16 and the input FLOAT32; .* give the output that"):
         desc.check(tile.level)
     result = tile(make(xp, sizes)[1], (1,) * 4)
     assert result.dtype == make(xp, sizes)[1].dtype
@@ -584,7 +584,7 @@ def _(xp, tile):
         if rank in taken:
             variants.assert_moved(xp, x, tile(x, (2,) * rank), reference.tiled(bits, (2,) * rank))
         else:
-            with refused(tileops.ShapeError, rf"the input has {rank} dimensions"):
+            with refused(tileops.ShapeError, rf"the input has {rank} dimensions? "):
                 tile(x, (2,) * rank)
 
 

@@ -168,7 +168,7 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         (["--repeats", "9", "--max-bytes", "100"], ["216 bytes", "max_bytes=100"]),
         (["--repeats", "2", "--library", "nope"], ["nope is not known", "numpy, torch"]),
         (["--repeats", "2", "--library", "cupy"], ["cupy is not installed"]),
-        (["--repeats", "2", "--device", "cuda"], ["cuda"]),
+        (["--repeats", "2", "--device", "cuda"], ["--device cuda is none of numpy's here: cpu"]),
     ],
     ids=" ".join,
 )

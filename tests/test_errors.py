@@ -78,6 +78,7 @@ def test_short_words_stay_as_they_are():
         (2, "pass 1 or 4, or slice the input to drop elements"),
         (8, "pass 1 or 4, or use tile to repeat the axis"),
         (9, "pass 1 or 4"),
+        (2**63, "pass 1 or 4"),
     ],
 )
 def test_sizes_that_expand_cannot_bring_together_have_a_remedy(wanted, remedy):

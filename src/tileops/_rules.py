@@ -225,7 +225,7 @@ def no_broadcast(
     remedy = ""
     if is_less(wanted, size):
         remedy = ", or slice the input to drop elements"
-    elif is_less(0, size) and known(wanted) and wanted % size == 0:
+    elif is_less(0, size) and known(wanted) and wanted % size == 0 and wanted <= LIMIT:
         remedy = ", or use tile to repeat the axis"
     return argument.error(
         f"{argument.operator}: axis {axis}: the input has size {show(size)} and {argument.name} "

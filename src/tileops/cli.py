@@ -135,11 +135,14 @@ def _describe(name: str) -> tuple[str, str]:
         executor = _load(name)
     except CommandError as error:
         return str(error), ""
+    return str(getattr(sys.modules[name], "__version__", "unknown")), _devices(executor)
+
+
+def _devices(executor: Executor) -> str:
     try:
-        devices = ", ".join(executor.devices()) or "none"
+        return ", ".join(executor.devices()) or "none"
     except Exception as error:  # noqa: BLE001 (a driver that is missing has many faces)
-        devices = f"none ({_one_line(error)})"
-    return str(getattr(sys.modules[name], "__version__", "unknown")), devices
+        return f"none ({_one_line(error)})"
 
 
 def _apply(
@@ -210,11 +213,13 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
     except CommandError as error:
         raise CommandError(f"--library {library} is {error}") from error
     try:
-        return executor, _to_device(executor, x, device)
+        if device is None or executor.has_device(device):
+            return executor, executor.from_numpy(x, device)
     except Exception as error:
         raise CommandError(
             f"--library {library} cannot hold {x.dtype} on device {device or 'default'}: {error}"
         ) from error
+    raise CommandError(f"--device {device} is none of {library}'s here: {_devices(executor)}")
 
 
 def _load(library: str) -> Executor:
@@ -225,12 +230,6 @@ def _load(library: str) -> Executor:
         is_absent = isinstance(error, ModuleNotFoundError) and error.name == library
         state = "not installed" if is_absent else f"broken ({_one_line(error)})"
         raise CommandError(state) from error
-
-
-def _to_device(executor: Executor, x: Any, device: str | None) -> Any:
-    if device is not None and not executor.has_device(device):
-        raise ValueError(f"its devices here: {', '.join(executor.devices()) or 'none'}")
-    return executor.from_numpy(x, device)
 
 
 def _one_line(error: BaseException) -> str:

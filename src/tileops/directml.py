@@ -183,7 +183,8 @@ class TileOperatorDesc:
         if _dtype(operator, "output", self.output_tensor) != dtype:
             raise DTypeError(
                 f"{operator.name}: the output has data type {self.output_tensor.data_type} and "
-                f"the input {self.input_tensor.data_type}; they must be the same"
+                f"the input {self.input_tensor.data_type}; they must be the same; "
+                f"give the output that of the input"
             )
         found = read_counts(_sizes(operator.name, "output"), self.output_tensor.sizes)
         if found != expected:
@@ -284,8 +285,9 @@ def _align(
     name = argument.operator
     if not fewest <= len(sizes) <= most:
         wanted = f"exactly {most}" if fewest == most else f"{fewest} to {most}"
+        dimensions = "dimension" if len(sizes) == 1 else "dimensions"
         raise ShapeError(
-            f"{name}: the input has {len(sizes)} dimensions (sizes {show(sizes)}); this level "
+            f"{name}: the input has {len(sizes)} {dimensions} (sizes {show(sizes)}); this level "
             f"takes {wanted}; reshape it, or use tileops.tile"
         )
     check_counts(_sizes(name, "input"), sizes)
