@@ -37,7 +37,7 @@ def check_layout(name: str, x: Any, out: Any, plan: Plan) -> None:
     if out.device != x.device:
         raise OutputError(
             f"{name}: out is on device {out.device} and the input is on {x.device}; "
-            f"they must be on one device"
+            f"they must be on one device; pass an out on {x.device}"
         )
 
 
