@@ -102,6 +102,17 @@ def test_masks_of_records_and_hard_masks():
     assert result.hardmask
 
 
+@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()])
+@pytest.mark.parametrize("repeats", [2, (3, 1), (1, 2), (2, 2)])
+def test_masked_rows_of_references_are_repeated_as_rows(dtype, repeats):
+    for shape in ((8,), (9, 8), (16, 9)):
+        values = np.arange(np.prod(shape)).reshape(shape)
+        x = np.ma.array(values.astype(dtype), mask=values % 2)
+        result = tileops.tile(x, repeats)
+        assert (result.data == np.tile(x.data, repeats)).all()
+        assert (result.mask == np.tile(x.mask, repeats)).all()
+
+
 def test_an_unknown_kind_of_masked_array_is_refused():
     class Mine(np.ma.MaskedArray):
         pass

@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     nbytes: int
     """The bytes of the result; 0 where a size is symbolic, or torch.compile traces."""
     row: int
-    """The bytes of the input's innermost stretch that is repeated as a whole, or of all of it;
+    """The elements of the input's innermost stretch that is repeated as a whole, or of all of it;
     0 where `nbytes` is."""
     strides: tuple[int, ...]
     """The view's strides in bytes, if the input is contiguous; () where there is no such view."""
@@ -132,13 +132,13 @@ def _plan(
         is_view=is_empty(shape) or not merges,
         is_identity=len(padded) == rank and all(is_equal(r, 1) for r in repeats),
         nbytes=nbytes,
-        row=_row_bytes(padded, repeats, itemsize) if nbytes else 0,
+        row=_row(padded, repeats) if nbytes else 0,
         strides=strides,
     )
 
 
-def _row_bytes(padded: tuple[int, ...], repeats: tuple[int, ...], itemsize: int) -> int:
-    row = itemsize
+def _row(padded: tuple[int, ...], repeats: tuple[int, ...]) -> int:
+    row = 1
     for n, r in zip(reversed(padded), reversed(repeats), strict=True):
         row *= n
         if not is_equal(r, 1):

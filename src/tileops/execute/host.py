@@ -95,10 +95,9 @@ def new(x: Any, plan: Plan) -> Any:
             chain = new_chain(plan, x.itemsize)
             if chain:
                 return _repeated(x, chain).reshape(plan.shape)
-    elif len(plan.repeated) == 1 and plan.row > dtype.itemsize:
+    elif len(plan.repeated) == 1 and plan.row > 1:
         # Rows of several references: the library's own loop takes less time than an assignment.
-        rows = x.reshape(-1, plan.row // dtype.itemsize)
-        return rows.repeat(prod(plan.repeats), 0).reshape(plan.shape)
+        return x.reshape(-1, plan.row).repeat(prod(plan.repeats), 0).reshape(plan.shape)
     result = np.empty(plan.shape, dtype)
     write(x, plan, result)
     return result
@@ -116,11 +115,11 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
             x = _contiguous(x, most_threads)
         if x.flags.c_contiguous and out.flags.c_contiguous:
             if plan.nbytes >= _UNCACHED and assigning.places_matter():
-                joined = joined_repeats(plan.row, x.nbytes)
+                joined = joined_repeats(plan.row * x.itemsize, x.nbytes)
                 if joined:
                     _write_row(x, joined, out, most_threads)
                     return
-            if plan.nbytes > _MANY_ROWS * plan.row or plan.nbytes >= _ALWAYS:
+            if plan.nbytes > _MANY_ROWS * plan.row * x.itemsize or plan.nbytes >= _ALWAYS:
                 _write_contiguous(x, plan, out, most_threads)
                 return
         elif plan.nbytes >= LEAST:
