@@ -387,7 +387,7 @@ def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(m
 def test_waiting_enters_no_python_code_that_an_interrupt_would_leave_halfway():
     """Such as a Condition's: an interrupt between its lock and the `with` leaves it locked."""
     entered = []
-    shared = _threads._Shared(lambda _: time.sleep(0.05), range(2))
+    shared = _threads._Shared([lambda: time.sleep(0.05)] * 2)
     helper = threading.Thread(target=shared.help)
     helper.start()
     before = sys.gettrace()

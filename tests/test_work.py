@@ -169,14 +169,16 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     row = itemsize * repeats
     in_bytes = nest_between((rows, 1), (1, repeats), itemsize)
     nest = host_words(in_bytes, 16)
-    assert (nest.word, nest.copies) == (word, word // itemsize)
+    assert (nest.word, nest.repeats_per_word) == (word, word // itemsize)
     work = work_of(nest, plan_host(nest))
     assert work.passes == 1 + word / row
     assert work.temporary <= nest.nbytes / 4
     blocks = math.ceil(rows / (work.temporary / word))
     assert work.calls == blocks * (1 + row // word)
     odd = host_words(in_bytes, itemsize)
-    assert (odd.word, odd.copies) == (word, word // itemsize), "addresses that only elements divide"
+    assert (odd.word, odd.repeats_per_word) == (word, word // itemsize), (
+        "addresses that only elements divide"
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_rows_are_written_in_passes_up_to_48_bytes_wide(row, repeats, word):
 
 def test_repeats_of_a_word_are_computed_up_to_32_bytes_of_them():
     for repeats, copies in ((8, 2), (12, 1)):
-        assert host_words(nest_between((2**15, 1), (1, repeats), 4), 16).copies == copies
+        assert host_words(nest_between((2**15, 1), (1, repeats), 4), 16).repeats_per_word == copies
 
 
 def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():

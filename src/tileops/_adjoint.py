@@ -123,7 +123,7 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
         raise DTypeError(
             f"{name}: g has dtype {g.dtype}, and only numbers are summed; pass an array of them"
         )
-    described = shape_argument(name)._replace(name="shape")
+    described = shape_argument(name, "shape")
     shape = read_counts(described, shape, executor)
     check_counts(described, shape)
     itemsize = executor.itemsize(g)

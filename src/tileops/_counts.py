@@ -54,12 +54,12 @@ def is_sequence(value: Any) -> bool:
 def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
     """Give what a sequence holds; refuse one of more counts than any array has axes."""
     try:
-        number: int | str = len(value)
-    except OverflowError:
-        number = "more than 2**63"
+        number = len(value)
+    except OverflowError as error:
+        raise _too_many(argument, "more than 2**63") from error
     except Exception as error:
         raise _unreadable(argument, value) from error
-    if isinstance(number, str) or number > MOST_COUNTS:
+    if number > MOST_COUNTS:
         raise _too_many(argument, number)
     return _as_tuple(argument, value)
 

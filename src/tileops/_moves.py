@@ -30,7 +30,7 @@ class Nest(NamedTuple):
     """The target's strides, in bytes."""
     word: int
     """The bytes of a word."""
-    copies: int = 1
+    repeats_per_word: int = 1
     """How many repeats of a narrower source word one word of the target holds."""
 
     @property
@@ -48,7 +48,9 @@ class Nest(NamedTuple):
 
     def block(self, sizes: tuple[int, ...]) -> "Nest":
         """Restrict the loops to fewer rounds, into a target that is contiguous."""
-        return Nest(sizes, self.source, contiguous(sizes, self.word), self.word, self.copies)
+        return Nest(
+            sizes, self.source, contiguous(sizes, self.word), self.word, self.repeats_per_word
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,8 @@ class Stage:
 
     sizes: tuple[int, ...]
     fill: "Move"
-    spread: "Copy | Columns" = COPY
-    """How it is copied: as whole blocks, or in columns, where each of its axes has the target's
-    size or 1, so that it broadcasts."""
+    columns: int = 0
+    """The axes of the `Columns` by which it is copied, broadcast to the target; 0: by blocks."""
 
 
 Move = Copy | Columns | Pairs | Loop | Stage

@@ -76,17 +76,6 @@ def make_plan(
 ) -> Plan:
     """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
     padded, repeats, result = apply_rules(operator, tuple(shape), counts, itemsize)
-    return _plan(len(shape), padded, repeats, result, itemsize)
-
-
-def _plan(
-    rank: int,
-    padded: tuple[int, ...],
-    repeats: tuple[int, ...],
-    shape: tuple[int, ...],
-    itemsize: int,
-) -> Plan:
-    """Plan the repetition of an array of `rank` axes, of a shape that is padded with ones."""
     # An empty axis stays empty however often it is repeated, and a count without
     # effect must not overflow a library's product of extents.
     repeats = tuple(1 if is_equal(n, 0) else r for n, r in zip(padded, repeats, strict=True))
@@ -110,13 +99,13 @@ def _plan(
             split += (1, n)
             spread += (r, n)
             merges = True
-    if merges and len(spread) > MOST_AXES and is_empty(shape) and all(map(known, padded)):
+    if merges and len(spread) > MOST_AXES and is_empty(result) and all(map(known, padded)):
         # Few libraries have so many axes, and no element has to find its place: one axis of no
         # repeats, or of one where there are no elements, before all others. Not where there are
         # fewer, since a library may copy to join axes.
         n = prod(padded)
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
-    nbytes = prod(shape) * itemsize if all(map(known, shape)) else 0
+    nbytes = prod(result) * itemsize if all(map(known, result)) else 0
     strides: tuple[int, ...] = ()
     if nbytes and not merges:
         pairs = zip(contiguous(padded, itemsize), repeats, strict=True)
@@ -126,11 +115,11 @@ def _plan(
         repeats=repeats,
         split=tuple(split),
         spread=tuple(spread),
-        shape=shape,
+        shape=result,
         merges=merges,
         repeated=tuple(repeated),
-        is_view=is_empty(shape) or not merges,
-        is_identity=len(padded) == rank and all(is_equal(r, 1) for r in repeats),
+        is_view=is_empty(result) or not merges,
+        is_identity=len(padded) == len(shape) and all(is_equal(r, 1) for r in repeats),
         nbytes=nbytes,
         row=_row(padded, repeats) if nbytes else 0,
         strides=strides,

@@ -64,15 +64,14 @@ def _move_cost(nest: Nest, move: Move) -> float:
             return words / innermost * _PER_ENTRY
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
-            is_number = nest.word in (1, *NUMBERS) and nest.copies == 1
+            is_number = nest.word in (1, *NUMBERS) and nest.repeats_per_word == 1
             return words * (_PER_WORD if is_number else _PER_ELEMENT) + entries * _PER_ENTRY
         case Pairs():
             return words / 2 * _PER_WORD
         case Loop(axis, step, body):
             return _move_cost(nest, body) + ceil(nest.sizes[axis] / step) * _PER_STEP
-        case Stage(sizes, fill, spread):
+        case Stage(sizes, fill, columns):
             block = nest.block(sizes)
             blocks = nest.nbytes / (block.nbytes * times_written(nest, sizes))
-            in_columns = isinstance(spread, Columns)
-            spreading = words * _PER_WORD if in_columns else nest.nbytes * _PER_SPREAD_BYTE
+            spreading = words * _PER_WORD if columns else nest.nbytes * _PER_SPREAD_BYTE
             return blocks * _move_cost(block, fill) + spreading

@@ -1,4 +1,4 @@
-"""Plans of copies in the memory of a GPU: one kernel, or two, in the widest words that there are.
+"""Plans of copies in the memory of a GPU: one step, or two, in the widest words that there are.
 
 What decides is that copy kernels take as long for an element of 1 byte as for one of 16. The
 thresholds are read and reckoned, not measured yet: benchmarks/gpu measures them.
@@ -33,7 +33,7 @@ def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
     element by element there are no steps.
     """
     best: tuple[Nest, ...] = (nest.in_words(widest_word(nest, alignment)),)
-    for sizes in _stages(nest):
+    for sizes in _temporaries(nest):
         filled = nest.block(sizes)
         if filled.nbytes * _SHARE > nest.nbytes:
             continue
@@ -54,7 +54,7 @@ def _words(nests: tuple[Nest, ...]) -> int:
     return sum(nest.nbytes // nest.word for nest in nests)
 
 
-def _stages(nest: Nest) -> list[tuple[int, ...]]:
+def _temporaries(nest: Nest) -> list[tuple[int, ...]]:
     """List temporaries: with the repeats of the inner axes, and with a part of the next one's."""
     repeated = [axis for axis, stride in enumerate(nest.source) if stride == 0]
     sizes = [1 if axis in repeated else n for axis, n in enumerate(nest.sizes)]

@@ -114,14 +114,14 @@ def _widened(nest: Nest) -> Nest:
 @lru_cache(maxsize=4096)
 def plan_host(nest: Nest) -> Move:
     """Plan a copy for a CPU with caches."""
-    run = _run(nest)
+    run = _run_bytes(nest)
     axes = column_axes(nest)
     # Words are computed in a temporary, and written in passes.
-    if axes and nest.copies > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
+    if axes and nest.repeats_per_word > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
-        return looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
+        return looped(nest, block, Stage((*block[:-1], 1), COPY, axes))
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
-    if nest.copies == 1 and run >= DIRECT:
+    if nest.repeats_per_word == 1 and run >= DIRECT:
         block = box(nest.sizes, nest.word, _CHUNK)
         return looped(nest, block, COPY) if times_written(nest, block) > 1 else COPY
     if nest.nbytes // run < _MANY_RUNS:  # too few to be put together
@@ -232,7 +232,7 @@ def _is_paired(nest: Nest) -> bool:
     return nest.source[-2:] == (1, 0) and nest.target[-2:] == (nest.sizes[-1], 1)
 
 
-def _run(nest: Nest) -> int:
+def _run_bytes(nest: Nest) -> int:
     """Give the bytes that are written in one go: by the innermost loop, or by one element."""
     if nest.sizes and (nest.word in WORDS or nest.source[-1] == nest.word):
         return nest.sizes[-1] * nest.word
@@ -258,7 +258,7 @@ def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     Where rows are short, each thread has one part, and loops over a few repeats are left whole:
     each part puts rows together anew.
     """
-    is_long = _run(nest) >= DIRECT
+    is_long = _run_bytes(nest) >= DIRECT
     block, more = list(nest.sizes), threads * (_PARTS if is_long else 1)
     for axis, (n, source) in enumerate(zip(nest.sizes, nest.source, strict=True)):
         if more > 1 and (is_long or source != 0 or n >= _REPEATS_IN_PART * more):

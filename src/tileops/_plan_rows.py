@@ -55,9 +55,9 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
             steps.append((rows, n))
         else:
             rows *= n
-    if nest.copies > 1:
+    if nest.repeats_per_word > 1:
         repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
-        steps.append((rows, repeats * nest.copies))
+        steps.append((rows, repeats * nest.repeats_per_word))
     threads = 2 if nest.nbytes >= 2 * SHARED else 1
     if not steps or (not is_new and (len(steps) == 1 or threads > 1)):
         return ()
@@ -97,13 +97,9 @@ def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
         if i == len(chain) - 1 and not is_new:
             cost += rows * repeats * _PER_BROADCAST_ROW
         else:
-            cost += rows * (1 if _has_loop(row) else repeats) * _PER_ROW
+            has_loop = row in (*WORDS, LOOPED)  # of NumPy's own, for rows of so many bytes
+            cost += rows * (1 if has_loop else repeats) * _PER_ROW
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE
     return cost
-
-
-def _has_loop(row: int) -> bool:
-    """Whether NumPy repeats rows of so many bytes by a loop of their own."""
-    return row in (*WORDS, LOOPED)

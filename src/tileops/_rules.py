@@ -77,9 +77,9 @@ class Operator:
         return self.argument.operator
 
 
-def shape_argument(operator: str) -> Argument:
+def shape_argument(operator: str, name: str = "input shape") -> Argument:
     """Describe the shape of the operator's input, where a caller gives it."""
-    return Argument(operator, "input shape", ShapeError, ShapeTypeError, "0 is an empty axis")
+    return Argument(operator, name, ShapeError, ShapeTypeError, "0 is an empty axis")
 
 
 def known(count: int) -> bool:

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from queue import SimpleQueue
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import TypeVar
 from warnings import warn
 
 from tileops._texts import describe
@@ -79,7 +79,7 @@ def single_threaded() -> Iterator[None]:
 
 
 def available(most: int | None = None) -> int:
-    """Count the threads that may share a copy now, `most` of them where that is given."""
+    """Count the threads that may share a copy now, `most` at the most where that is given."""
     if _is_single.get():
         return 1
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -110,7 +110,7 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
 
     When this returns or raises, no thread works for it any more.
     """
-    shared = _Shared(work, items)
+    shared = _Shared(partial(work, item) for item in items)
     try:
         _pool.start(shared.help, threads - 1)
         shared.take()
@@ -127,27 +127,23 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
             shared.error = None  # its traceback holds `shared`: a cycle would keep the arrays
 
 
-def _nothing(_: object) -> None:
-    """Do nothing."""
-
-
-class _Shared(Generic[T]):
+class _Shared:
     """Work that threads take from until it is done, or closed."""
 
-    def __init__(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+    def __init__(self, work: Iterable[Callable[[], None]]) -> None:
         # No lock: an interrupt between its taking and the `with` would leave it locked.
-        self._work, self._pending = work, deque(items)
+        self._pending = deque(work)
         self._helpers, self._ended = list[None](), SimpleQueue[None]()
         self.error: BaseException | None = None
 
     def take(self) -> None:
-        """Work on one item after the other while there are any."""
+        """Do one piece of work after the other while there are any."""
         while True:
             try:
-                item = self._pending.popleft()
+                do = self._pending.popleft()
             except IndexError:
                 return
-            self._work(item)
+            do()
 
     def help(self) -> None:
         """Take as a helper; one that begins when all is over finds nothing.
@@ -177,8 +173,6 @@ class _Shared(Generic[T]):
                 # has yet to put its own.
                 while self._helpers:
                     self._ended.get()
-                # A helper that comes late still finds this in the queue: let it keep no arrays.
-                self._work = _nothing
                 is_over = True
             except BaseException as error:  # noqa: BLE001
                 interrupt = error

@@ -16,6 +16,7 @@ from tileops._rules import (
     check_counts,
     exceeds,
     result_shape,
+    shape_argument,
     tile_repeats_unpadded,
 )
 from tileops._run import run
@@ -24,7 +25,6 @@ from tileops.errors import (
     DTypeError,
     OutputTooLargeError,
     ShapeError,
-    ShapeTypeError,
     UnsupportedError,
 )
 
@@ -334,12 +334,8 @@ def _count(argument: Argument, value: Any) -> int:
 
 
 def _sizes(operator: str, tensor: str) -> Argument:
-    return Argument(
-        operator,
-        f"{tensor} sizes",
-        ShapeError,
-        ShapeTypeError,
-        "DirectML has no empty tensors; leave the operator out",
+    return shape_argument(operator, f"{tensor} sizes")._replace(
+        remedy="DirectML has no empty tensors; leave the operator out",
         least=1,
         greatest=_UINT_MAX,
         is_vector=True,

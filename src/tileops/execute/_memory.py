@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache, reduce
 from math import prod
 from operator import or_
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,14 @@ def as_array(memory: Memory, *, writable: bool = False) -> Any:
 
     Nothing is read here: without reads and writes, the memory can be any device's.
     """
-    return np.asarray(_Interface(memory, writable))
+    interface = {
+        "version": 3,
+        "data": (memory.address, not writable),
+        "typestr": word_dtype(memory.itemsize).str,
+        "shape": memory.shape,
+        "strides": memory.strides,
+    }
+    return np.asarray(SimpleNamespace(__array_interface__=interface, owner=memory.owner))
 
 
 def empty(shape: tuple[int, ...], dtype: Any, source: int) -> Any:
@@ -120,15 +128,3 @@ def _madvise() -> Any:
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return madvise
-
-
-class _Interface:
-    def __init__(self, memory: Memory, writable: bool) -> None:
-        self.owner = memory.owner
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (memory.address, not writable),
-            "typestr": word_dtype(memory.itemsize).str,
-            "shape": memory.shape,
-            "strides": memory.strides,
-        }

@@ -126,15 +126,14 @@ class Executor:
         return make_plan(operator, shape, counts, itemsize)
 
     def check(self, name: str, x: Any, plan: Plan) -> None:
-        """Refuse an array that the library cannot repeat."""
-        self.check_rank(name, len(plan.spread))
+        """Refuse an array that the library cannot repeat; any can, where this is not overridden."""
 
     def check_rank(self, name: str, rank: int) -> None:
-        """Refuse more axes than the library's arrays have, in the result or on the way to it."""
+        """Refuse a result of more axes than the library's arrays have; no step to it has more."""
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
-                f"{name}: the result, or a step on the way to it, needs {rank} axes; "
-                f"{self.library} arrays have {self.max_rank} at most; use fewer, or merge some"
+                f"{name}: the result has {rank} axes; {self.library} arrays have {self.max_rank} "
+                f"at most; use fewer, or merge some"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:

@@ -64,7 +64,6 @@ class Dask(Executor):
 
     def check(self, name: str, x: Any, plan: Plan) -> None:
         """Refuse more chunks than a graph can name."""
-        super().check(name, x, plan)
         if not plan.repeated or 0 in plan.shape:
             return
         for axis in range(-x.ndim, 0):
@@ -139,7 +138,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
     parts = [_parts(before, after) for before, after in zip(x.chunks, chunks, strict=True)]
     made = [{part: i for i, part in enumerate(dict.fromkeys(along))} for along in parts]
-    x = _name(x, [[block for block, _ in along] for along in made])
+    x = _take_blocks(x, [[block for block, _ in along] for along in made])
     counts = tuple(tuple(count for _, count in along) for along in made)
     # A chunk that the library would give as it is, were it the only one.
     is_bare = copy and all(len(along) == 1 for along in parts)
@@ -149,7 +148,9 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
             for of in zip(x.chunks, counts, strict=True)
         )
         x = x.map_blocks(_stretch, copy, counts, chunks=sizes, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
-    return _name(x, [[of[part] for part in along] for of, along in zip(made, parts, strict=True)])
+    return _take_blocks(
+        x, [[of[part] for part in along] for of, along in zip(made, parts, strict=True)]
+    )
 
 
 def _parts(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -158,8 +159,8 @@ def _parts(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, i
     return [(i, n // before[i] if before[i] else 1) for i, n in zip(blocks, after, strict=True)]
 
 
-def _name(x: Any, orders: list[list[int]]) -> Any:
-    """Name an array's chunks along each axis in another order, once or more often."""
+def _take_blocks(x: Any, orders: list[list[int]]) -> Any:
+    """Take an array's chunks along each axis in another order, once or more often."""
     for axis, order in enumerate(orders):
         if order != list(range(x.numblocks[axis])):
             x = x.blocks[(slice(None),) * axis + (order,)]

@@ -45,7 +45,7 @@ _READ_ONCE = 4
 """A larger one whose elements lie apart is, too, if it is repeated at least this many times."""
 _WHOLE = 64
 """Elements of so many bytes may lie apart: each of them is some lines of the cache."""
-_ALIGNED = 16 * 2**20
+_IN_HUGE_PAGES = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
 
 _UNCACHED = 32 * 2**20
@@ -85,7 +85,7 @@ def new(x: Any, plan: Plan) -> Any:
     if not plan.repeated and plan.nbytes < LEAST and dtype.names is None:
         return x.reshape(plan.shape).copy()
     if not dtype.hasobject:
-        if plan.nbytes >= _ALIGNED:
+        if plan.nbytes >= _IN_HUGE_PAGES:
             result = empty(plan.shape, dtype, address_of(x))
             write(x, plan, result)
             return result
@@ -171,23 +171,24 @@ def make_job(
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     return Job(
         nest,
-        read=word_dtype(nest.word // nest.copies),
+        read=word_dtype(nest.word // nest.repeats_per_word),
         written=word_dtype(nest.word),
         move=plan_host(nest),
         threads=threads_for(nest),
     )
 
 
-def cost(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], most_threads: int) -> float:
+def cost(
+    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, most_threads: int
+) -> float:
     """Give what `write` costs between strides in bytes, as `plan_cost` does."""
-    itemsize = plan.nbytes // prod(plan.shape)
     job = make_job(plan, source, target, itemsize, _ALIGNMENT)
     in_order = contiguous(plan.padded, itemsize)
     has_gaps = job.nest != make_job(plan, in_order, target, itemsize, _ALIGNMENT).nest
     if has_gaps and _is_copied(plan, source, itemsize):
         copying = _copying(plan.padded, itemsize)
-        first = cost(copying, source, in_order, most_threads)
-        return first + cost(plan, in_order, target, most_threads)
+        first = cost(copying, source, in_order, itemsize, most_threads)
+        return first + cost(plan, in_order, target, itemsize, most_threads)
     ordered = make_contiguous_job(plan, itemsize, _ALIGNMENT)
     if ordered.chain and ordered.nest == job.nest:
         return chain_cost(job.nest, ordered.chain, is_new=False)

@@ -63,8 +63,9 @@ class Mover:
         part = tuple(map(slice, map(min, stage.sizes, target.shape)))
         block = self.empty(stage.sizes)[part]
         self.carry_out(stage.fill, block, source[part])
-        if isinstance(stage.spread, Columns):
-            self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
+        if stage.columns:
+            columns = Columns(stage.columns)
+            self.carry_out(columns, target, np.broadcast_to(block, target.shape))
         else:
             self._spread(target, block)
 

@@ -351,7 +351,7 @@ def _has_many_loops(
     time -= _PER_BYTE * plan.nbytes
     itemsize = plan.nbytes // elements
     source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    return time > LEAST_COST and time > host.cost(plan, source, target, threads)
+    return time > LEAST_COST and time > host.cost(plan, source, target, itemsize, threads)
 
 
 def _is_private(x: Any) -> bool:
