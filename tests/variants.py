@@ -22,9 +22,10 @@ _TINY = {
         "LEAST": 1,
         "SMALL": 1,
         "_ALWAYS": 1,
-        "_COPIED": 8,
+        "COPIED": 8,
         "_UNCACHED": 80,
     },
+    "tileops._plan_job": {"COPIED": 8},
     "tileops.execute.device": {"LEAST": 1},
     "tileops._plan_host": {
         "_JOINED": range(4, 21),
@@ -102,7 +103,7 @@ def forget_plans():
     for module, names in (
         ("tileops._plan_host", ("plan_host",)),
         ("tileops.execute.device", ("_steps",)),
-        ("tileops.execute.host", ("make_job", "make_contiguous_job", "new_chain", "_parts")),
+        ("tileops._plan_job", ("make_job", "make_contiguous_job", "new_chain", "make_parts")),
     ):
         for name in names:
             getattr(importlib.import_module(module), name).cache_clear()

@@ -38,6 +38,11 @@ class Nest(NamedTuple):
         """The bytes that are written."""
         return prod(self.sizes) * self.word
 
+    @property
+    def source_word(self) -> int:
+        """The bytes of a word of the source."""
+        return self.word // self.repeats_per_word
+
     def in_words(self, word: int) -> "Nest":
         """Cut the innermost loop, over bytes, into words."""
         *sizes, run = self.sizes

@@ -3,7 +3,7 @@
 import ctypes
 import mmap
 from contextlib import suppress
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from math import prod
 from operator import or_
 from types import SimpleNamespace
@@ -35,6 +35,7 @@ class Memory(NamedTuple):
     """The array, which is kept alive as long as its memory is in use."""
 
 
+@lru_cache(maxsize=256)
 def word_dtype(word: int) -> Any:
     """Give the dtype whose elements NumPy moves fastest: of numbers, where there are such."""
     return np.dtype(_NUMBERS.get(word, f"V{word}"))

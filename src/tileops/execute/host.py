@@ -1,17 +1,26 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there."""
 
-from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tileops import _threads
-from tileops._moves import Move, Nest, blocks, make_nest
-from tileops._plan import Plan, cached_plan, contiguous
-from tileops._plan_cost import plan_cost, threads_for
-from tileops._plan_host import cut, host_words, joined_repeats, plan_host
-from tileops._plan_rows import Chain, chain_cost, plan_rows
+from tileops._plan import Plan, cached_plan
+from tileops._plan_host import joined_repeats
+from tileops._plan_job import (
+    ALIGNMENT,
+    COPIED,
+    Job,
+    Part,
+    copying,
+    is_copied,
+    make_contiguous_job,
+    make_job,
+    make_parts,
+    new_chain,
+)
+from tileops._plan_rows import Chain
 from tileops._rules import TILE
 from tileops.execute import assigning
 from tileops.execute._memory import (
@@ -36,44 +45,11 @@ _ALWAYS = 2**20
 _MANY_ROWS = 256
 """Smaller ones are, if they have more rows than this."""
 
-_ALIGNMENT = 16
-"""What divides the addresses of arrays that an allocator gave."""
-
-_COPIED = 4 * 2**20
-"""An input that is not contiguous is copied first if it has up to this many bytes."""
-_READ_ONCE = 4
-"""A larger one whose elements lie apart is, too, if it is repeated at least this many times."""
-_WHOLE = 64
-"""Elements of so many bytes may lie apart: each of them is some lines of the cache."""
 _IN_HUGE_PAGES = 16 * 2**20
 """New results of at least this many bytes have a place of their own in huge pages."""
 
 _UNCACHED = 32 * 2**20
 """Results of at least this many bytes, which the caches do not hold, are written in long runs."""
-
-
-class Job(NamedTuple):
-    """A copy that is planned: its loops and its steps."""
-
-    nest: Nest
-    read: Any
-    """NumPy's dtype of the source's words."""
-    written: Any
-    """NumPy's dtype of the target's words."""
-    move: Move
-    """The steps, where one thread takes them all."""
-    threads: int
-    """How many threads it is worth."""
-    chain: Chain = ()
-    """The repetitions that take the place of the steps, if they cost less: between contiguous
-    arrays alone; empty elsewhere."""
-
-
-class Part(NamedTuple):
-    """A part of a copy that one thread carries out."""
-
-    slices: tuple[Any, ...]
-    move: Move
 
 
 def new(x: Any, plan: Plan) -> Any:
@@ -90,7 +66,7 @@ def new(x: Any, plan: Plan) -> Any:
             write(x, plan, result)
             return result
         # A reshape has to copy nothing, or little.
-        is_flat = x.flags.c_contiguous or x.nbytes <= _COPIED
+        is_flat = x.flags.c_contiguous or x.nbytes <= COPIED
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
             chain = new_chain(plan, x.itemsize)
             if chain:
@@ -111,7 +87,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         # Field by field, padding would stay what the memory held before.
         x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
     if has_bytes and plan.nbytes >= SMALL:
-        if not x.flags.c_contiguous and _is_copied(plan, x.strides, x.itemsize):
+        if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
         if x.flags.c_contiguous and out.flags.c_contiguous:
             if plan.nbytes >= _UNCACHED and assigning.places_matter():
@@ -128,28 +104,11 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
 
 
-def _is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
-    """Whether an input that is not contiguous is copied first, and then repeated."""
-    if not plan.repeated:
-        return False
-    nbytes = prod(plan.padded) * itemsize
-    if nbytes <= _COPIED:
-        return True
-    if itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * nbytes:
-        return False
-    axes = zip(reversed(plan.padded), reversed(strides), strict=False)
-    return next((abs(step) for n, step in axes if n > 1 and step), itemsize) != itemsize
-
-
 def _contiguous(x: Any, most_threads: int | None) -> Any:
     """Copy an array as large ones are copied: with threads, whatever its dtype."""
     copy = np.empty(x.shape, x.dtype)
-    write(x, _copying(x.shape, x.itemsize), copy, most_threads)
+    write(x, copying(x.shape, x.itemsize), copy, most_threads)
     return copy
-
-
-def _copying(shape: tuple[int, ...], itemsize: int) -> Plan:
-    return cached_plan(TILE, shape, (1,) * len(shape), itemsize)
 
 
 def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
@@ -161,56 +120,6 @@ def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
     runs, rest = np.split(rows[run.size :], [(whole - 1) * run.size])
     write(run, cached_plan(TILE, run.shape, (whole - 1,), 1), runs, most_threads)
     rest[...] = run[: rest.size]
-
-
-@lru_cache(maxsize=4096)
-def make_job(
-    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
-) -> Job:
-    """Plan a repetition between strides in bytes, and addresses that `alignment` divides."""
-    nest = host_words(make_nest(plan, source, target, itemsize), alignment)
-    return Job(
-        nest,
-        read=word_dtype(nest.word // nest.repeats_per_word),
-        written=word_dtype(nest.word),
-        move=plan_host(nest),
-        threads=threads_for(nest),
-    )
-
-
-def cost(
-    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, most_threads: int
-) -> float:
-    """Give what `write` costs between strides in bytes, as `plan_cost` does."""
-    job = make_job(plan, source, target, itemsize, _ALIGNMENT)
-    in_order = contiguous(plan.padded, itemsize)
-    has_gaps = job.nest != make_job(plan, in_order, target, itemsize, _ALIGNMENT).nest
-    if has_gaps and _is_copied(plan, source, itemsize):
-        copying = _copying(plan.padded, itemsize)
-        first = cost(copying, source, in_order, itemsize, most_threads)
-        return first + cost(plan, in_order, target, itemsize, most_threads)
-    ordered = make_contiguous_job(plan, itemsize, _ALIGNMENT)
-    if ordered.chain and ordered.nest == job.nest:
-        return chain_cost(job.nest, ordered.chain, is_new=False)
-    return plan_cost(job.nest) / min(job.threads, most_threads)
-
-
-@lru_cache(maxsize=4096)
-def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
-    """Plan a copy between arrays in the order of their elements."""
-    job = _contiguous_job(plan, itemsize, alignment)
-    return job._replace(chain=plan_rows(job.nest, is_new=False))
-
-
-@lru_cache(maxsize=4096)
-def new_chain(plan: Plan, itemsize: int) -> Chain:
-    """Give the repetitions that make a new result, if they cost less than a plan; else ()."""
-    return plan_rows(_contiguous_job(plan, itemsize, _ALIGNMENT).nest, is_new=True)
-
-
-def _contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
-    source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
-    return make_job(plan, source, target, itemsize, alignment)
 
 
 def _repeated(x: Any, chain: Chain) -> Any:
@@ -241,16 +150,17 @@ def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) ->
     """
     # To ask for addresses takes longer than a small copy gains by words that suit them.
     is_large = plan.nbytes >= _ALWAYS
-    alignment = alignment_of(address_of(x), address_of(out)) if is_large else _ALIGNMENT
+    alignment = alignment_of(address_of(x), address_of(out)) if is_large else ALIGNMENT
     job = make_contiguous_job(plan, x.itemsize, alignment)
     if job.chain:
         rows, repeats = job.chain[-1]
         inside = _repeated(x, job.chain[:-1]).reshape(rows, 1, -1)
         out.reshape(rows, repeats, -1)[...] = inside
         return
-    sizes, source, target, *_ = job.nest
-    written = np.ndarray(sizes, job.written, out, 0, target)
-    _share(job, written, np.ndarray(sizes, job.read, x, 0, source), most_threads)
+    nest = job.nest
+    written = np.ndarray(nest.sizes, word_dtype(nest.word), out, 0, nest.target)
+    read = np.ndarray(nest.sizes, word_dtype(nest.source_word), x, 0, nest.source)
+    _share(job, written, read, most_threads)
 
 
 def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None = None) -> None:
@@ -258,7 +168,7 @@ def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None 
     alignment = alignment_of(source.address, target.address)
     job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)
     nest = job.nest
-    read = Memory(source.address, nest.sizes, nest.source, job.read.itemsize, source.owner)
+    read = Memory(source.address, nest.sizes, nest.source, nest.source_word, source.owner)
     written = Memory(target.address, nest.sizes, nest.target, nest.word, target.owner)
     _share(job, as_array(written, writable=True), as_array(read), most_threads)
 
@@ -274,17 +184,4 @@ def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     def carry_part(part: Part) -> None:
         carry_out(part.move, written[part.slices], read[part.slices], copy)
 
-    _threads.share(carry_part, _parts(job.nest, threads), threads)
-
-
-@lru_cache(maxsize=256)
-def _parts(nest: Nest, threads: int) -> tuple[Part, ...]:
-    """Plan the parts of a copy that threads share.
-
-    Once: calls that find the caches full would take 0.05 ms for it.
-    """
-    parts = []
-    for part in blocks(nest.sizes, cut(nest, threads)):
-        sizes = tuple(along.stop - along.start for along in part)
-        parts.append(Part(part, plan_host(nest._replace(sizes=sizes))))
-    return tuple(parts)
+    _threads.share(carry_part, make_parts(job.nest, threads), threads)

@@ -14,6 +14,7 @@ from torch.utils._device import DeviceContext
 from tileops._moves import make_nest
 from tileops._plan import MOST_AXES, Plan, cached_plan, contiguous, make_plan
 from tileops._plan_cost import LEAST_COST
+from tileops._plan_job import cost
 from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
@@ -351,7 +352,7 @@ def _has_many_loops(
     time -= _PER_BYTE * plan.nbytes
     itemsize = plan.nbytes // elements
     source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    return time > LEAST_COST and time > host.cost(plan, source, target, itemsize, threads)
+    return time > LEAST_COST and time > cost(plan, source, target, itemsize, threads)
 
 
 def _is_private(x: Any) -> bool:

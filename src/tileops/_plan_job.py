@@ -1,0 +1,116 @@
+"""How a copy in the CPU's memory is made: at once, by steps or by repetitions. No arrays."""
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from tileops._moves import Move, Nest, blocks, make_nest
+from tileops._plan import Plan, cached_plan, contiguous
+from tileops._plan_cost import plan_cost, threads_for
+from tileops._plan_host import cut, host_words, plan_host
+from tileops._plan_rows import Chain, chain_cost, plan_rows
+from tileops._rules import TILE
+
+ALIGNMENT = 16
+"""What divides the addresses of arrays that an allocator gave."""
+
+COPIED = 4 * 2**20
+"""An input that is not contiguous is copied first if it has up to this many bytes."""
+_READ_ONCE = 4
+"""A larger one whose elements lie apart is, too, if it is repeated at least this many times."""
+_WHOLE = 64
+"""Elements of so many bytes may lie apart: each of them is some lines of the cache."""
+
+
+class Job(NamedTuple):
+    """A copy that is planned: its loops and its steps."""
+
+    nest: Nest
+    move: Move
+    """The steps, where one thread takes them all."""
+    threads: int
+    """How many threads it is worth."""
+    chain: Chain = ()
+    """The repetitions that take the place of the steps, if they cost less: between contiguous
+    arrays alone; empty elsewhere."""
+
+
+class Part(NamedTuple):
+    """A part of a copy that one thread carries out."""
+
+    slices: tuple[slice, ...]
+    move: Move
+
+
+def is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
+    """Whether an input that is not contiguous is copied first, and then repeated."""
+    if not plan.repeated:
+        return False
+    nbytes = prod(plan.padded) * itemsize
+    if nbytes <= COPIED:
+        return True
+    if itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * nbytes:
+        return False
+    axes = zip(reversed(plan.padded), reversed(strides), strict=False)
+    return next((abs(step) for n, step in axes if n > 1 and step), itemsize) != itemsize
+
+
+def copying(shape: tuple[int, ...], itemsize: int) -> Plan:
+    """Plan the copy of an input that is not contiguous."""
+    return cached_plan(TILE, shape, (1,) * len(shape), itemsize)
+
+
+@lru_cache(maxsize=4096)
+def make_job(
+    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
+) -> Job:
+    """Plan a repetition between strides in bytes, and addresses that `alignment` divides."""
+    nest = host_words(make_nest(plan, source, target, itemsize), alignment)
+    return Job(nest, plan_host(nest), threads_for(nest))
+
+
+def cost(
+    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, most_threads: int
+) -> float:
+    """Give what a copy between strides in bytes costs, as `plan_cost` does."""
+    job = make_job(plan, source, target, itemsize, ALIGNMENT)
+    in_order = contiguous(plan.padded, itemsize)
+    has_gaps = job.nest != make_job(plan, in_order, target, itemsize, ALIGNMENT).nest
+    if has_gaps and is_copied(plan, source, itemsize):
+        first = cost(copying(plan.padded, itemsize), source, in_order, itemsize, most_threads)
+        return first + cost(plan, in_order, target, itemsize, most_threads)
+    ordered = make_contiguous_job(plan, itemsize, ALIGNMENT)
+    if ordered.chain and ordered.nest == job.nest:
+        return chain_cost(job.nest, ordered.chain, is_new=False)
+    return plan_cost(job.nest) / min(job.threads, most_threads)
+
+
+@lru_cache(maxsize=4096)
+def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
+    """Plan a copy between arrays in the order of their elements."""
+    job = _contiguous_job(plan, itemsize, alignment)
+    return job._replace(chain=plan_rows(job.nest, is_new=False))
+
+
+@lru_cache(maxsize=4096)
+def new_chain(plan: Plan, itemsize: int) -> Chain:
+    """Give the repetitions that make a new result, if they cost less than a plan; else ()."""
+    return plan_rows(_contiguous_job(plan, itemsize, ALIGNMENT).nest, is_new=True)
+
+
+def _contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
+    source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
+    return make_job(plan, source, target, itemsize, alignment)
+
+
+@lru_cache(maxsize=256)
+def make_parts(nest: Nest, threads: int) -> tuple[Part, ...]:
+    """Plan the parts of a copy that threads share.
+
+    Once: calls that find the caches full would take 0.05 ms for it.
+    """
+    parts = []
+    for part in blocks(nest.sizes, cut(nest, threads)):
+        sizes = tuple(along.stop - along.start for along in part)
+        parts.append(Part(part, plan_host(nest._replace(sizes=sizes))))
+    return tuple(parts)
