@@ -2,6 +2,8 @@
 
 import math
 import os
+import re
+from ast import literal_eval
 from pathlib import Path
 from typing import NamedTuple
 
@@ -523,6 +525,29 @@ def test_so_does_one_into_another_order(shape, repeats):
         nest = host_words(make_nest(plan, x.strides, steps, 1), 16)
         work = work_of(nest, plan_host(nest))
         assert work.temporary <= nest.nbytes / 4
+
+
+def named(move):
+    """Name the steps of a plan as the docs do."""
+    name = type(move).__name__
+    match move:
+        case moving.Loop(_, _, body):
+            return f"{name} ({named(body)})"
+        case moving.Stage(_, fill, columns):
+            return f"{name} ({named(fill)}, {'Columns' if columns else 'Copy'})"
+        case _:
+            return name
+
+
+def test_the_page_about_copies_says_what_the_plans_say():
+    text = (Path(__file__).parents[1] / "docs" / "copies.md").read_text()
+    rows = re.findall(r"^\| (\(.*\)) \| (\(.*\)) \| (\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+    assert len(rows) > 5
+    for shape, repeats, itemsize, word, steps in rows:
+        sizes, counts = map(literal_eval, (shape, repeats))
+        nest = host_words(nest_between(sizes, counts, int(itemsize)), 16)
+        assert word == f"{nest.word}{', computed' if nest.repeats_per_word > 1 else ''}"
+        assert steps == named(plan_host(nest)), (shape, repeats)
 
 
 def test_the_page_about_gpus_says_what_the_plans_say():

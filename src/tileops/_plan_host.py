@@ -3,7 +3,8 @@
 Measured with NumPy 2.4 on AMD EPYC (Zen 4, 1 MiB of L2 a core): a pass costs 0.3 ns for a word of
 up to 8 bytes, 2 ns for an element of any other width, and 4 ns more for each entry into the
 innermost loop. Repeats of a word that follow one another cost next to nothing but the entry. What
-an Intel Xeon needs is in docs/copies.md; the thresholds lie where both lose little.
+an Intel Xeon needs is in docs/copies.md; the thresholds lie where both lose little. A table there
+has a plan of each kind.
 """
 
 from functools import lru_cache

@@ -1,4 +1,11 @@
-"""Copies in the memory of the CPU, for every library whose arrays lie there."""
+"""Copies in the memory of the CPU, for every library whose arrays lie there.
+
+`new` and `write` take the first of these ways that applies. A new result is repeated by the
+library's own loop if it holds references, in rows, or if that costs less; else it is written, into
+huge pages if it is large. What is small, or holds references, is written by one assignment. An
+input that is not contiguous may be copied first. Then one long row is repeated in long runs, and
+all else is carried out as it is planned, by words, and by several threads if that pays.
+"""
 
 from math import prod
 from typing import Any
