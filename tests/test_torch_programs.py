@@ -50,6 +50,43 @@ assert torch.equal(f(x), x.repeat(2, 3))
     assert done.returncode == 0, done.stderr
 
 
+FIRST_PROGRAMS = (
+    "tileops.tile(x, r)",
+    "tileops.tile(x, [r[0], 1])",
+    "tileops.tile(x, r[0].item())",
+    "tileops.expand(x[:1, :1], r)",
+    "tileops.onnx.tile(x, r)",
+    "tileops.onnx.tile_1(x, r[0].item(), 1)",
+    "tileops.openvino.tile(x, r)",
+    "tileops.directml.tile(x, r)",
+    "x.new_zeros(tileops.tile_shape(x.shape, r.tolist()))",
+    "x.new_zeros(tileops.expand_shape((1, 1), r.tolist()))",
+    "tileops.tile_adjoint(x, (x.shape[0] // 2, 3), (2, 1))",
+    "tileops.expand_adjoint(x, (1, 3))",
+)
+
+
+@pytest.mark.parametrize("program", FIRST_PROGRAMS)
+def test_the_first_program_of_a_process_is_compiled_once_for_all_data(program):
+    """TorchDynamo asks once how it traces a rule: when it first meets it."""
+    code = f"""
+import torch
+import tileops
+from torch._dynamo.testing import CompileCounter
+counter = CompileCounter()
+def program(x, r):
+    return {program}
+compiled = torch.compile(program, fullgraph=True, dynamic=True, backend=counter)
+for rows, counts in (4, (2, 3)), (6, (3, 5)), (8, (1, 4)):  # no two sizes alike at first
+    x, r = torch.arange(3.0 * rows).reshape(rows, 3), torch.tensor(counts)
+    found, expected = compiled(x, r), program(x, r)
+    assert found.shape == expected.shape and torch.equal(found, expected)
+assert counter.frame_count == 1, counter.frame_count
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 PROGRAMS = {
     "tile": lambda x, _: tileops.tile(x, (2, 1, 3)),
     "tile by a size": lambda x, y: tileops.tile(x, (y.shape[0], 2)),

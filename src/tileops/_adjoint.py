@@ -13,7 +13,7 @@ from tileops._rules import (
 )
 from tileops._texts import show
 from tileops.errors import DTypeError, ShapeError
-from tileops.execute import executor_of
+from tileops.execute import executor_of, prepare_to_trace
 
 _NUMBERS = ("int", "uint", "float", "bfloat", "complex")
 
@@ -116,6 +116,7 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
 
 def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     """Sum by an operator's rules; an Expand has no `counts`: the shape of `g` takes their place."""
+    prepare_to_trace()
     name = operator.name
     executor = executor_of(name, g, "g")
     found = executor.shape(name, g)

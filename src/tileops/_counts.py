@@ -119,6 +119,7 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
     executor = executor_of_counts(argument, where, array)
+    execute.prepare_to_trace()
     shape = array.shape
     rank = len(shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):

@@ -14,6 +14,7 @@ from tileops._rules import (
     shape_argument,
 )
 from tileops._run import run
+from tileops.execute import prepare_to_trace
 
 
 def tile(
@@ -274,6 +275,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
 
 
 def _shape(operator: Operator, shape: Any, counts: Any) -> tuple[int, ...]:
+    prepare_to_trace()
     described = shape_argument(operator.name)
     shape = read_counts(described, shape)
     check_counts(described, shape)
