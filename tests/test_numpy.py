@@ -10,7 +10,7 @@ import pytest
 
 import tileops
 from tileops import execute
-from tileops.execute import _memory, _out
+from tileops.execute import _memory, _out, assigning, host
 
 import reference
 import variants
@@ -111,6 +111,18 @@ def test_masked_rows_of_references_are_repeated_as_rows(dtype, repeats):
         result = tileops.tile(x, repeats)
         assert (result.data == np.tile(x.data, repeats)).all()
         assert (result.mask == np.tile(x.mask, repeats)).all()
+
+
+@pytest.mark.parametrize("dtype, rows", [("u1", 2), ("i4", 5), ("f8", 9)])
+def test_long_rows_of_masked_arrays_are_no_single_row(dtype, rows, monkeypatch):
+    """Not even where a row with its mask has the bytes of all values, or of the whole mask."""
+    monkeypatch.setattr(host, "_UNCACHED", 2**20)
+    monkeypatch.setattr(assigning, "places_matter", lambda: True)
+    values = np.arange(rows * 20_000).reshape(rows, 20_000).astype(dtype)
+    x = np.ma.array(values, mask=values % 7 == 3)
+    result = tileops.tile(x, (1, 60))
+    assert (result.data == np.tile(x.data, (1, 60))).all()
+    assert (result.mask == np.tile(x.mask, (1, 60))).all()
 
 
 def test_an_unknown_kind_of_masked_array_is_refused():

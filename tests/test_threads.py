@@ -443,6 +443,46 @@ def test_a_forked_child_has_threads_of_its_own(x, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("caller", ["works", "waits"])
+def test_a_child_of_a_fork_in_the_midst_of_a_copy_waits_for_no_helper(caller):
+    """As a signal's handler forks: the helper and its part of the copy stay with the parent."""
+    began, children, parent = threading.Event(), [], os.getpid()
+
+    def fork(*_):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            children.append(os.fork())
+        if children == [0]:
+            signal.alarm(30)
+
+    def work(_):
+        if is_main():
+            began.wait(10)
+            if caller == "works":
+                fork()
+        else:
+            began.set()
+            time.sleep(0.1)
+            if caller == "waits":
+                os.kill(parent, signal.SIGUSR1)
+            time.sleep(0.2)
+
+    before = signal.signal(signal.SIGUSR1, fork)
+    message = ""
+    try:
+        _threads.share(work, range(2), 2)
+    except RuntimeError as error:
+        message = str(error)
+    finally:
+        if children == [0]:
+            os._exit("the result is not complete" not in message)
+        signal.signal(signal.SIGUSR1, before)
+    assert not message
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+    assert not _threads._shared
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_reads_the_variable_anew(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     before = _threads.available()

@@ -287,6 +287,15 @@ def test_an_out_whose_storage_was_cut_is_refused(torch):
             tileops.tile(torch.ones(2), shape[0] // 2, out=out)
 
 
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_so_is_an_input_where_there_is_an_out(torch, repeats):
+    x, out = torch.ones(2**20, 1), torch.zeros(2**20, repeats)
+    x.untyped_storage().resize_(16)
+    with pytest.raises(tileops.OutputError, match=r"the input has .* its storage fewer bytes"):
+        tileops.tile(x, (1, repeats), out=out)
+    assert not out.any()
+
+
 @pytest.mark.parametrize(
     "shape, repeats, itemsize, step, is_moved",
     [

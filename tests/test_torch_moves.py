@@ -176,6 +176,18 @@ def test_a_write_to_out_is_noticed_by_autograd(torch, x):
         kept.sum().backward()
 
 
+def test_so_is_one_that_an_interrupt_ends(torch, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tileops.execute.torch._move", interrupted)
+    x, out = torch.ones(100_000, 3), torch.zeros(100_000, 12)
+    version = out._version
+    with pytest.raises(KeyboardInterrupt):
+        tileops.tile(x, (1, 4), out=out)
+    assert out._version > version
+
+
 def test_inference_mode(torch, x):
     with torch.inference_mode():
         result = tileops.tile(x, (1, 2, 1))

@@ -112,6 +112,7 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     """
     shared = _Shared(partial(work, item) for item in items)
     try:
+        _shared.append(shared)
         _pool.start(shared.help, threads - 1)
         shared.take()
     finally:
@@ -173,11 +174,28 @@ class _Shared:
                 # has yet to put its own.
                 while self._helpers:
                     self._ended.get()
+                if self in _shared:
+                    _shared.remove(self)
                 is_over = True
             except BaseException as error:  # noqa: BLE001
                 interrupt = error
         if interrupt is not None:
             raise interrupt
+
+    def forget_helpers(self) -> None:
+        """Wait for none of them any more: in a forked child they do not exist."""
+        if self._helpers:
+            self.error = RuntimeError(
+                "the process forked in the midst of this copy, and the threads that shared it are "
+                "not in the child: the result is not complete there; fork outside of handlers of "
+                "signals, or copy under tileops.single_threaded()"
+            )
+        self._helpers.clear()
+        self._ended.put(None)  # for one who waits
+
+
+_shared: list[_Shared] = []
+"""What is shared now, of all threads: only a signal's handler forks in the midst of it."""
 
 
 class _Pool:
@@ -256,9 +274,12 @@ _pool = _Pool()
 
 
 def _forget() -> None:
-    """Leave behind a pool whose threads a fork did not take along, and read the variable anew."""
+    """Leave behind threads that a fork did not take along, and read the variable anew."""
     global _pool, _allowed
     _pool, _allowed = _Pool(), None
+    for shared in _shared:
+        shared.forget_helpers()
+    _shared.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -242,16 +242,19 @@ class Torch(Executor):
         if not x.is_meta:
             source, target = _memory(x), _memory(out)
             _check_addresses(name, source, target)
-            if not _is_stored(out):  # PyTorch would write beyond it
-                raise OutputError(
-                    f"{name}: out has shape {tuple(out.shape)}, and its storage fewer bytes than "
-                    f"that takes; somebody has resized it; pass an out with all of its memory"
-                )
+            for which, tensor in (("the input", x), ("out", out)):
+                if not _is_stored(tensor):  # PyTorch would read or write beyond it
+                    raise OutputError(
+                        f"{name}: {which} has shape {tuple(tensor.shape)}, and its storage fewer "
+                        f"bytes than that takes; somebody has resized it; pass a tensor with all "
+                        f"of its memory"
+                    )
             _out.check_memory(name, source, target)
             is_moved = _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out)
+            # Before a byte is written: an interrupt may come in the midst.
+            if is_moved and not out.is_inference():
+                torch.autograd.graph.increment_version(out)
             if is_moved and _move(x, plan, out):
-                if not out.is_inference():
-                    torch.autograd.graph.increment_version(out)
                 return
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
