@@ -213,7 +213,7 @@ def test_a_damaged_image_is_refused(tmp_path, before, after):
     for path in damaged:
         path.write_bytes(path.read_bytes().replace(before, after))
         done = run("tile", path.name, "y.npy", "--repeats", 2, 2, 1, cwd=tmp_path)
-        refused(done, f"{path.name}: no image that can be read")
+        refused(done, f"{path.name}: is no image that can be read")
 
 
 def test_an_image_needs_three_counts(tmp_path):

@@ -140,7 +140,9 @@ def test_counts_lie_in_one_dimension(xp, x):
             tileops.tile(x, nested)
         with pytest.raises(tileops.ShapeTypeError, match=r"^expand: shape\[0\] .*flatten shape"):
             tileops.expand(x, nested)
-    with pytest.raises(tileops.RepeatsError, match=r"shape \(1, 2\); it must be .*; flatten it"):
+    with pytest.raises(
+        tileops.RepeatsError, match=r"shape \(1, 2\); .*; flatten it, or pass it first"
+    ):
         tileops.tile(x, np.array([[1, 2]]))
 
 
@@ -313,9 +315,18 @@ def test_sizes_that_do_not_broadcast_are_refused(xp, shape, target):
 @pytest.mark.parametrize("x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray])
 @pytest.mark.usefixtures("xp")
 def test_what_is_no_array_is_refused(x):
+    is_made_one = isinstance(x, (list, tuple, int, float))  # of all else it would hold an object
+    remedy = r", for example numpy\.asarray\(x\)" if is_made_one else ""
     for operator in (tileops.tile, tileops.expand):
-        with pytest.raises(TypeError, match=r"no array; pass an array of NumPy.*numpy\.asarray"):
+        with pytest.raises(TypeError, match=rf"no array; pass an array of .* library{remedy}$"):
             operator(x, 2)
+
+
+def test_a_list_of_arrays_is_to_be_stacked(xp):
+    x = xp.make(np.zeros((2, 3), "V4"), "float32")
+    for given in ([x, x], (x,)):
+        with pytest.raises(tileops.DTypeError, match=r"Array API library; stack its arrays first"):
+            tileops.tile(given, 2)
 
 
 def test_a_proxy_is_what_it_stands_for(xp, rng):

@@ -17,7 +17,10 @@ X = np.ones((2, 3), np.float32)
 @pytest.mark.parametrize(
     "call, ends",
     [
-        (lambda: tileops.tile(type(LONG, (), {})(), 2), ("tile: the input is", "asarray(x)")),
+        (
+            lambda: tileops.tile(type(LONG, (), {})(), 2),
+            ("tile: the input is", "or any Array API library"),
+        ),
         (lambda: tileops.tile(X, type(LONG, (), {})()), ("tile: repeats is", "integer array")),
         (lambda: tileops.tile(X, np.ones(2, [(LONG, "i4")])), ("tile: repeats is", "array")),
         (
@@ -42,7 +45,7 @@ X = np.ones((2, 3), np.float32)
         ),
         (
             lambda: tileops.onnx.backend.for_library("numpy").run_model(model(), [X, np.array(1)]),
-            ("input 'nnn", "the model declares (2,); reshape it"),
+            ("input 'nnn", "the model declares (2,); pass one of that"),
         ),
     ],
     ids=["class", "count", "dtype", "spaces", "symbol", "library", "device", "input", "shape"],
@@ -85,3 +88,27 @@ def test_sizes_that_expand_cannot_bring_together_have_a_remedy(wanted, remedy):
     with pytest.raises(tileops.ShapeError) as caught:
         tileops.expand(np.ones((4, 3)), (wanted, 1))
     assert str(caught.value).endswith(f"one of them 1; {remedy}")
+
+
+@pytest.mark.parametrize(
+    "shape, wanted, remedy",
+    [
+        ((4,), (4, 3), "pass 1 or 4, or give the input an axis for the last size, as x[..., None]"),
+        ((2, 4), (5, 2, 4, 3), "pass 1 or 2, or give the input an axis for the last size"),
+        ((4,), (3, 3), "pass 1 or 4, or slice the input"),
+        ((4, 4), (4, 3), "pass 1 or 4, or slice the input"),
+    ],
+)
+def test_an_input_that_lacks_the_last_axis_is_told_so(shape, wanted, remedy):
+    x = np.ones(shape)
+    with pytest.raises(tileops.ShapeError) as caught:
+        tileops.expand(x, wanted)
+    assert f"input shape {shape})" in str(caught.value)
+    assert remedy in str(caught.value)
+    if "None" in remedy:
+        assert tileops.expand(x[..., None], wanted).shape == wanted
+
+
+def test_no_limit_is_below_zero():
+    with pytest.raises(tileops.OutputTooLargeError, match=r"max_bytes=-1; .* pass None for no lim"):
+        tileops.tile(np.ones(2), 2, max_bytes=-1)

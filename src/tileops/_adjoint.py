@@ -135,6 +135,6 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
         raise ShapeError(
             f"{name}: g has shape {show(found)}, and shape={show(shape)} by "
             f"{operator.argument.name}={show(read)} gives {show(plan.shape)}; they must be equal; "
-            f"pass the shape of the operator's input"
+            f"pass both as in the call whose result has the shape of g"
         )
     return executor.sum(name, g, plan, shape)

@@ -125,6 +125,7 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
         single = "" if argument.is_vector else "an int or "
         remedy = "pass its .shape, or flatten it" if argument.noun == "size" else "flatten it"
+        remedy += ", or pass it first if it is the array to repeat"
         remedy = remedy if rank else "reshape it to (1,)"
         raise argument.error(
             f"{argument.operator}: {argument.name} has shape {tuple(shape)}; "
@@ -153,7 +154,7 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
     if argument.dtype is not None:
         raise argument.type_error(
             f"{argument.operator}: {argument.name}{where} has dtype {executor.dtype(array)}; "
-            f"{argument.operator} takes {argument.dtype}; convert it, or pass a tuple of int"
+            f"{argument.operator} takes {argument.dtype}; pass a tuple of int, or convert it"
         )
 
 

@@ -84,8 +84,8 @@ def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
         if isinstance(error, OSError) and error.errno is not None:
             error.filename = error.filename or str(path)
             raise  # the system's
-        kind = "image that can be read" if is_image(path) else "array that can be memory-mapped"
-        raise FileFormatError(f"{path}: no {kind}: {error}") from error
+        kind = "image" if is_image(path) else ".npy file of an array of numbers or text"
+        raise FileFormatError(f"{path}: is no {kind} that can be read: {error}") from error
 
 
 def _map(path: Path) -> np.ndarray[Any, Any]:

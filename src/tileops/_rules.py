@@ -172,7 +172,7 @@ def tile_repeats_unpadded(
 def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int, ...]) -> Aligned:
     """Expand as a Tile: a size of 1 is repeated up to the target, the rest is kept."""
     check_counts(argument, target, len(shape))
-    given = target
+    unpadded, given = shape, target
     shape, target = pad(shape, target)
     repeats = []
     for axis, (size, wanted) in enumerate(zip(shape, target, strict=True)):
@@ -185,7 +185,7 @@ def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int
         elif wanted == 1:  # a symbol, as above: a number is found without a guard
             repeats.append(1)
         else:
-            raise no_broadcast(argument, axis, size, wanted, given)
+            raise no_broadcast(argument, axis, size, wanted, unpadded, given)
     return shape, tuple(repeats)
 
 
@@ -219,19 +219,32 @@ def expand_repeats_of_result(
 
 
 def no_broadcast(
-    argument: Argument, axis: int, size: int, wanted: int, given: tuple[int, ...]
+    argument: Argument,
+    axis: int,
+    size: int,
+    wanted: int,
+    shape: tuple[int, ...],
+    given: tuple[int, ...],
 ) -> Exception:
     """Describe two sizes that Expand cannot bring together."""
     remedy = ""
-    if is_less(wanted, size):
+    if len(shape) < len(given) and _agree((*shape, 1), given):
+        remedy = ", or give the input an axis for the last size, as x[..., None] does"
+    elif is_less(wanted, size):
         remedy = ", or slice the input to drop elements"
     elif is_less(0, size) and known(wanted) and wanted % size == 0 and wanted <= LIMIT:
         remedy = ", or use tile to repeat the axis"
     return argument.error(
         f"{argument.operator}: axis {axis}: the input has size {show(size)} and {argument.name} "
-        f"asks for {show(wanted)} ({argument.name}={show(given)}); two sizes must be equal or one "
-        f"of them 1; pass 1 or {show(size)}{remedy}"
+        f"asks for {show(wanted)} ({argument.name}={show(given)}, input shape {show(shape)}); two "
+        f"sizes must be equal or one of them 1; pass 1 or {show(size)}{remedy}"
     )
+
+
+def _agree(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether the sizes of two shapes are known to be equal, or one of them 1, from the right."""
+    pairs = zip(reversed(shape), reversed(other), strict=False)
+    return all(known(n) and known(m) and (n == m or 1 in {n, m}) for n, m in pairs)
 
 
 TILE = Operator(
@@ -298,9 +311,10 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
     most = index(max_bytes)
     nbytes = prod(shape) * itemsize
     if nbytes > most:
+        remedy = "raise max_bytes" if most >= 0 else "pass None for no limit"
         raise OutputTooLargeError(
             f"{argument.operator}: the result of shape {show(shape)} takes {nbytes} bytes, more "
-            f"than max_bytes={show(most)}; reduce the {argument.name} or raise max_bytes"
+            f"than max_bytes={show(most)}; reduce the {argument.name} or {remedy}"
         )
 
 

@@ -46,11 +46,13 @@ def check_options(name: str, copy: Any = True, out: Any = None, max_bytes: Any =
     if copy is not None and not isinstance(copy, bool):
         raise DTypeError(
             f"{name}: copy is {describe(copy)}; it must be True (own memory), False (a view "
-            f"or an error) or None (a view where one exists)"
+            f"or an error) or None (a view where one exists); in a traced function it must be "
+            f"static"
         )
     if max_bytes is not None and not _is_integer(max_bytes):
         raise DTypeError(
-            f"{name}: max_bytes is {describe(max_bytes)}; it must be an int, or None for no limit"
+            f"{name}: max_bytes is {describe(max_bytes)}; it must be an int, or None for no limit; "
+            f"in a traced function it must be static"
         )
     if copy is False and out is not None:
         raise OutputError(

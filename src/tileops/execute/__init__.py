@@ -70,9 +70,15 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
     """Give the executor of an array's library; DTypeError if this is no array."""
     executor = find(x)
     if executor is None:
+        example = ""
+        if type(x) in (list, tuple):
+            is_stack = any(find(entry) is not None for entry in x[:1])
+            example = "; stack its arrays first" if is_stack else ", for example numpy.asarray(x)"
+        elif isinstance(x, (int, float, complex)):
+            example = ", for example numpy.asarray(x)"
         raise DTypeError(
             f"{name}: {which} is {type_name(type(x))}, no array; pass an array of NumPy, "
-            f"PyTorch, JAX, CuPy, Dask or any Array API library, for example numpy.asarray(x)"
+            f"PyTorch, JAX, CuPy, Dask or any Array API library{example}"
         )
     return executor
 

@@ -17,7 +17,8 @@ def check_class(name: str, cls: type, out: Any) -> None:
     """Refuse an `out` of another library."""
     if not isinstance(out, cls):
         raise DTypeError(
-            f"{name}: out is {type_name(type(out))}; for this input it must be {type_name(cls)}"
+            f"{name}: out is {type_name(type(out))}; for this input it must be {type_name(cls)}; "
+            f"pass one, or omit out="
         )
 
 

@@ -81,7 +81,7 @@ class Dask(Executor):
             raise OutputTooLargeError(
                 f"{name}: the result of shape {show(plan.shape)} has {show(chunks)} chunks or "
                 f"more; a graph of more than {_MOST_CHUNKS} chunks is refused; use smaller counts, "
-                f"or x.rechunk first"
+                f"or larger chunks, by x.rechunk and Dask's configuration array.chunk-size"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:

@@ -128,7 +128,7 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
         return None
     check_counts(argument, wanted, len(sizes))
     pairs = zip(*pad(sizes, wanted), strict=True)
-    return tuple(_broadcast(axis, n, m, wanted) for axis, (n, m) in enumerate(pairs))
+    return tuple(_broadcast(axis, n, m, sizes, wanted) for axis, (n, m) in enumerate(pairs))
 
 
 def _multiply(axis: int, size: int, count: int) -> int:
@@ -141,9 +141,9 @@ def _multiply(axis: int, size: int, count: int) -> int:
     return product
 
 
-def _broadcast(axis: int, n: Any, m: Any, wanted: Any) -> Dim:
+def _broadcast(axis: int, n: Any, m: Any, sizes: Any, wanted: Any) -> Dim:
     if known(n) and known(m) and n != m and 1 not in {n, m}:
-        raise no_broadcast(EXPAND_13.argument, axis, n, m, wanted)
+        raise no_broadcast(EXPAND_13.argument, axis, n, m, sizes, wanted)
     for size in (n, m):
         if known(size) and size != 1:
             return size  # type: ignore[no-any-return]

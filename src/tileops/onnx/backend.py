@@ -339,5 +339,6 @@ def _check_input(name: str, value: Any, declared: Any) -> None:
             known(dim) and dim != n for dim, n in zip(dims, shape, strict=True)
         ):
             raise ShapeError(
-                f"input {name!r} has shape {shape}; the model declares {show(dims)}; reshape it"
+                f"input {name!r} has shape {shape}; the model declares {show(dims)}; pass one of "
+                f"that"
             )
