@@ -66,6 +66,6 @@ def test_a_device_that_is_not_there_is_refused_in_one_line(library, tmp_path):
     for device in ("nowhere", "cpu:99", "cpu:x"):
         done = run(library, *words, device, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
-        assert f"on device {device}: its devices here: cpu" in done.stderr
+        assert f"--device {device} is none of {library}'s here: cpu" in done.stderr
         assert done.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
