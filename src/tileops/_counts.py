@@ -173,9 +173,9 @@ def values_of(argument: Argument, where: str, executor: Executor, array: Any) ->
         return executor.numbers(array)
     except Exception as error:
         raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} is {type(array).__name__}: traced, masked, "
-            f"sparse or without data, so its values are not known now; {argument.name} must be "
-            f"static: {executor.how_to_be_static}"
+            f"{argument.operator}: {argument.name}{where} is {type(array).__name__}: traced, "
+            f"masked, sparse or without data, so its values are not known now; {argument.name} "
+            f"must be static: {executor.how_to_be_static}"
         ) from error
 
 
