@@ -128,6 +128,18 @@ def test_helpers_work_where_nobody_may_move_them(pinned, monkeypatch):
     assert len(pinned) == 2
 
 
+def test_a_sandbox_may_hide_the_processors(x, pinned, monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_getaffinity", refuse, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    be_at(1, monkeypatch)
+    assert _threads.available() == 2
+    assert np.array_equal(tileops.tile(x, REPEATS), np.tile(x, REPEATS))
+    assert not pinned
+
+
 def test_nobody_is_moved_who_is_no_thread_of_the_system(pinned, monkeypatch):
     """Under gevent and eventlet helpers are greenlets of the caller's thread."""
     monkeypatch.setattr(_threads, "get_native_id", lambda: 7)

@@ -82,8 +82,11 @@ def available(most: int | None = None) -> int:
     """Count the threads that may share a copy now, `most` at the most where that is given."""
     if _is_single.get():
         return 1
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(found or 1, _limit(), most or _MOST)
+    try:
+        found = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not every system has it, and a sandbox may forbid it
+        found = os.cpu_count() or 1
+    return min(found, _limit(), most or _MOST)
 
 
 def _limit() -> int:
@@ -242,11 +245,14 @@ class _Pool:
         processor = _processor()
         if processor is None:
             return
-        others, helpers = set(os.sched_getaffinity(0)) - {processor()}, tuple(self._helpers)
+        try:
+            others, helpers = set(os.sched_getaffinity(0)) - {processor()}, tuple(self._helpers)
+        except OSError:  # a sandbox may hide them
+            return
         if not others or (others, helpers) == self._apart:
             return
         for helper in helpers:
-            with suppress(OSError):  # it may be forbidden
+            with suppress(OSError):
                 os.sched_setaffinity(helper, others)
         self._apart = others, helpers
 
