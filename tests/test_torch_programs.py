@@ -50,20 +50,21 @@ assert torch.equal(f(x), x.repeat(2, 3))
     assert done.returncode == 0, done.stderr
 
 
-FIRST_PROGRAMS = (
-    "tileops.tile(x, r)",
-    "tileops.tile(x, [r[0], 1])",
-    "tileops.tile(x, r[0].item())",
-    "tileops.expand(x[:1, :1], r)",
-    "tileops.onnx.tile(x, r)",
-    "tileops.onnx.tile_1(x, r[0].item(), 1)",
-    "tileops.openvino.tile(x, r)",
-    "tileops.directml.tile(x, r)",
-    "x.new_zeros(tileops.tile_shape(x.shape, r.tolist()))",
-    "x.new_zeros(tileops.expand_shape((1, 1), r.tolist()))",
-    "tileops.tile_adjoint(x, (x.shape[0] // 2, 3), (2, 1))",
-    "tileops.expand_adjoint(x, (1, 3))",
-)
+FIRST_PROGRAMS = {
+    "tileops.tile(x, r)": "x.repeat(*r.tolist())",
+    "tileops.tile(x, [r[0], 1])": "x.repeat(int(r[0]), 1)",
+    "tileops.tile(x, r[0].item())": "x.repeat(1, int(r[0]))",
+    "tileops.expand(x[:1, :1], r)": "x[:1, :1].repeat(*r.tolist())",
+    "tileops.onnx.tile(x, r)": "x.repeat(*r.tolist())",
+    "tileops.onnx.tile_1(x, r[0].item(), 1)": "x.repeat(1, int(r[0]))",
+    "tileops.openvino.tile(x, r)": "x.repeat(*r.tolist())",
+    "tileops.directml.tile(x, r)": "x.repeat(*r.tolist())",
+    "x.new_zeros(tileops.tile_shape(x.shape, r.tolist()))": "torch.zeros_like(x.repeat(*r))",
+    "x.new_zeros(tileops.expand_shape((1, 1), r.tolist()))": "torch.zeros(*r)",
+    "tileops.tile_adjoint(x, (2, 3), (x.shape[0] // 2, 1))": "x.reshape(-1, 2, 3).sum(0)",
+    "tileops.expand_adjoint(x.new_ones(r[0].item(), 3), (1, 3))": "torch.full((1, 3), 1.0 * r[0])",
+}
+"""Programs, and what each is in PyTorch's own operations."""
 
 
 @pytest.mark.parametrize("program", FIRST_PROGRAMS)
@@ -74,12 +75,10 @@ import torch
 import tileops
 from torch._dynamo.testing import CompileCounter
 counter = CompileCounter()
-def program(x, r):
-    return {program}
-compiled = torch.compile(program, fullgraph=True, dynamic=True, backend=counter)
-for rows, counts in (4, (2, 3)), (6, (3, 5)), (8, (1, 4)):  # no two sizes alike at first
+compiled = torch.compile(lambda x, r: {program}, fullgraph=True, dynamic=True, backend=counter)
+for rows, counts in (4, (2, 3)), (6, (3, 5)), (8, (1, 4)), (2, (1, 1)):  # no sizes alike at first
     x, r = torch.arange(3.0 * rows).reshape(rows, 3), torch.tensor(counts)
-    found, expected = compiled(x, r), program(x, r)
+    found, expected = compiled(x, r), {FIRST_PROGRAMS[program]}
     assert found.shape == expected.shape and torch.equal(found, expected)
 assert counter.frame_count == 1, counter.frame_count
 """

@@ -124,9 +124,11 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
     rank = len(shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
         single = "" if argument.is_vector else "an int or "
-        remedy = "pass its .shape, or flatten it" if argument.noun == "size" else "flatten it"
-        remedy += ", or pass it first if it is the array to repeat"
-        remedy = remedy if rank else "reshape it to (1,)"
+        remedy = "flatten it, or pass it first if it is the array to repeat"
+        if argument.noun == "size":
+            remedy = "pass its .shape, or flatten it"
+        if rank == 0:
+            remedy = "reshape it to (1,)"
         raise argument.error(
             f"{argument.operator}: {argument.name} has shape {tuple(shape)}; "
             f"it must be {single}one-dimensional; {remedy}"

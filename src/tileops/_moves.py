@@ -53,9 +53,7 @@ class Nest(NamedTuple):
 
     def block(self, sizes: tuple[int, ...]) -> "Nest":
         """Restrict the loops to fewer rounds, into a target that is contiguous."""
-        return Nest(
-            sizes, self.source, contiguous(sizes, self.word), self.word, self.repeats_per_word
-        )
+        return self._replace(sizes=sizes, target=contiguous(sizes, self.word))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ know whether two sizes are equal: the library then decides, or fixes its value.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from math import inf, prod
 from operator import index
 from typing import NamedTuple
@@ -228,7 +229,8 @@ def no_broadcast(
 ) -> Exception:
     """Describe two sizes that Expand cannot bring together."""
     remedy = ""
-    if len(shape) < len(given) and _agree((*shape, 1), given):
+    longer = (*shape, 1)
+    if len(shape) < len(given) and not any(starmap(differ, zip(*pad(longer, given), strict=True))):
         remedy = ", or give the input an axis for the last size, as x[..., None] does"
     elif is_less(wanted, size):
         remedy = ", or slice the input to drop elements"
@@ -241,10 +243,9 @@ def no_broadcast(
     )
 
 
-def _agree(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether the sizes of two shapes are known to be equal, or one of them 1, from the right."""
-    pairs = zip(reversed(shape), reversed(other), strict=False)
-    return all(known(n) and known(m) and (n == m or 1 in {n, m}) for n, m in pairs)
+def differ(size: int, wanted: int) -> bool:
+    """Whether two sizes are known to be different, and none of them 1."""
+    return known(size) and known(wanted) and size != wanted and 1 not in {size, wanted}
 
 
 TILE = Operator(

@@ -71,10 +71,9 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
     executor = find(x)
     if executor is None:
         example = ""
-        if type(x) in (list, tuple):
-            is_stack = any(find(entry) is not None for entry in x[:1])
-            example = "; stack its arrays first" if is_stack else ", for example numpy.asarray(x)"
-        elif isinstance(x, (int, float, complex)):
+        if type(x) in (list, tuple) and x and find(x[0]) is not None:
+            example = "; stack its arrays first"
+        elif isinstance(x, (list, tuple, int, float, complex)):  # of all else it makes an object
             example = ", for example numpy.asarray(x)"
         raise DTypeError(
             f"{name}: {which} is {type_name(type(x))}, no array; pass an array of NumPy, "

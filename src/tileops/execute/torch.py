@@ -242,20 +242,15 @@ class Torch(Executor):
         if not x.is_meta:
             source, target = _memory(x), _memory(out)
             _check_addresses(name, source, target)
-            for which, tensor in (("the input", x), ("out", out)):
-                if not _is_stored(tensor):  # PyTorch would read or write beyond it
-                    raise OutputError(
-                        f"{name}: {which} has shape {tuple(tensor.shape)}, and its storage fewer "
-                        f"bytes than that takes; somebody has resized it; pass a tensor with all "
-                        f"of its memory"
-                    )
+            _check_storage(name, "the input", x)
+            _check_storage(name, "out", out)
             _out.check_memory(name, source, target)
-            is_moved = _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out)
-            # Before a byte is written: an interrupt may come in the midst.
-            if is_moved and not out.is_inference():
-                torch.autograd.graph.increment_version(out)
-            if is_moved and _move(x, plan, out):
-                return
+            if _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out):
+                if not out.is_inference():
+                    # Before a byte is written: an interrupt may come in the midst.
+                    torch.autograd.graph.increment_version(out)
+                if _move(x, plan, out):
+                    return
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
         out.view(plan.spread).copy_(x.reshape(plan.split))
@@ -450,6 +445,15 @@ def _check_addresses(name: str, *memories: Memory) -> None:
                 f"address (traced, fake, distributed, or inside torch.func), so that an overlap "
                 f"with out cannot be ruled out; omit out="
             )
+
+
+def _check_storage(name: str, which: str, tensor: Any) -> None:
+    """Refuse a tensor beyond whose storage PyTorch would read or write."""
+    if not _is_stored(tensor):
+        raise OutputError(
+            f"{name}: {which} has shape {tuple(tensor.shape)}, and its storage fewer bytes than "
+            f"that takes; somebody has resized it; pass a tensor with all of its memory"
+        )
 
 
 def _address(x: Any) -> int:

@@ -7,7 +7,16 @@ precise and no less, so that a compiler may use either. It needs no ONNX.
 from typing import Any
 
 from tileops._counts import entries, is_sequence, read_counts
-from tileops._rules import LIMIT, Argument, check_counts, known, no_broadcast, pad, shape_argument
+from tileops._rules import (
+    LIMIT,
+    Argument,
+    check_counts,
+    differ,
+    known,
+    no_broadcast,
+    pad,
+    shape_argument,
+)
 from tileops._texts import show
 from tileops.errors import OutputTooLargeError
 from tileops.onnx._schemas import EXPAND_13, TILE_13
@@ -142,7 +151,7 @@ def _multiply(axis: int, size: int, count: int) -> int:
 
 
 def _broadcast(axis: int, n: Any, m: Any, sizes: Any, wanted: Any) -> Dim:
-    if known(n) and known(m) and n != m and 1 not in {n, m}:
+    if differ(n, m):
         raise no_broadcast(EXPAND_13.argument, axis, n, m, sizes, wanted)
     for size in (n, m):
         if known(size) and size != 1:
