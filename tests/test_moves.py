@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tileops
-from tileops import _plan_host
+from tileops import _machine, _places, _plan_host
 from tileops._moves import Nest, blocks
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
@@ -167,7 +167,7 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
-    monkeypatch.setattr(assigning, "places_matter", lambda: True)
+    monkeypatch.setattr(_places, "matter", lambda: True)
     monkeypatch.setattr(assigning, "_FAR", 2**20)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
@@ -203,13 +203,14 @@ def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is
     file = tmp_path / "modalias"
     if processor is not None:
         file.write_text(processor)
-    monkeypatch.setattr(assigning, "_PROCESSOR", file)
-    assert assigning.places_matter.__wrapped__() == is_amd
+    monkeypatch.setattr(_machine, "_PROCESSOR", file)
+    monkeypatch.setattr(_machine, "is_amd", _machine.is_amd.__wrapped__)
+    assert _places.matter() == is_amd
 
 
 @pytest.mark.parametrize("row", [1024, 4096, 65536])
 def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
-    monkeypatch.setattr(assigning, "places_matter", lambda: False)
+    monkeypatch.setattr(_places, "matter", lambda: False)
     targets, copyto = [], np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: targets.append(pair[0]) or copyto(*pair))
     x = np.random.default_rng(row).integers(0, 256, (1, row), np.uint8)
@@ -227,7 +228,7 @@ def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
 )
 def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
     """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
-    monkeypatch.setattr(assigning, "places_matter", lambda: True)
+    monkeypatch.setattr(_places, "matter", lambda: True)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
     monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
@@ -260,7 +261,7 @@ def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monke
     ],
 )
 def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeats, moved):
-    monkeypatch.setattr(assigning, "places_matter", lambda: True)
+    monkeypatch.setattr(_places, "matter", lambda: True)
     places = []
     copyto = np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
@@ -286,7 +287,7 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
 
 
 def test_a_large_source_stays_where_it_is(monkeypatch):
-    monkeypatch.setattr(assigning, "places_matter", lambda: True)
+    monkeypatch.setattr(_places, "matter", lambda: True)
     copies = []
     monkeypatch.setattr(assigning, "_REPEATED", 2)
     copyto = np.copyto

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops import execute
-from tileops.execute import _memory, _out, assigning, host
+from tileops import _machine, _places, execute
+from tileops.execute import _out, host
 
 import reference
 import variants
@@ -117,7 +117,7 @@ def test_masked_rows_of_references_are_repeated_as_rows(dtype, repeats):
 def test_long_rows_of_masked_arrays_are_no_single_row(dtype, rows, monkeypatch):
     """Not even where a row with its mask has the bytes of all values, or of the whole mask."""
     monkeypatch.setattr(host, "_UNCACHED", 2**20)
-    monkeypatch.setattr(assigning, "places_matter", lambda: True)
+    monkeypatch.setattr(_places, "matter", lambda: True)
     values = np.arange(rows * 20_000).reshape(rows, 20_000).astype(dtype)
     x = np.ma.array(values, mask=values % 7 == 3)
     result = tileops.tile(x, (1, 60))
@@ -459,7 +459,7 @@ def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
 def test_a_large_result_lies_in_huge_pages_and_like_its_source(monkeypatch, huge, offset):
     memory = np.arange(2**20 + 1024)
     x = memory.view(np.uint8)[offset:][: 2**23].view(memory.dtype)
-    monkeypatch.setattr(_memory, "_huge_page", lambda: huge)
+    monkeypatch.setattr(_machine, "huge_page", lambda: huge)
     for repeats in (2, 4):
         result = tileops.tile(x, repeats)
         assert np.array_equal(result, np.tile(x, repeats))
@@ -475,8 +475,8 @@ def test_a_large_result_lies_in_huge_pages_and_like_its_source(monkeypatch, huge
 
 
 def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):
-    monkeypatch.setattr(_memory, "_HUGE_PAGES", tmp_path)
-    found = _memory._huge_page.__wrapped__
+    monkeypatch.setattr(_machine, "_HUGE_PAGES", tmp_path)
+    found = _machine.huge_page.__wrapped__
     assert found() == 0
     (tmp_path / "hpage_pmd_size").write_text("2097152\n")
     for setting, expected in (("always madvise [never]", 0), ("always [madvise] never", 2**21)):

@@ -13,7 +13,7 @@ from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
 from memory import peak_of
-from tileops import _plan_job
+from tileops import _places, _plan_job
 from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
@@ -21,7 +21,7 @@ from tileops._plan_device import plan_device
 from tileops._plan_host import LOOPED, cut, host_words, plan_host
 from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
-from tileops.execute import assigning, host, moving
+from tileops.execute import allocating, assigning, host, moving
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -58,7 +58,7 @@ def assert_takes_a_quarter(x, repeats, more=0):
         (0, lambda: tileops.tile(x, repeats, out=out)),
     ):
         call()
-        moving._temporaries.clear()
+        allocating._temporaries.clear()
         assert peak_of(call) - kept <= out.nbytes / 4 + more
 
 
@@ -481,7 +481,7 @@ def test_what_lies_apart_is_copied_first_if_it_is_repeated_often(
 )
 def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypatch):
     """The runs lie alike, and the first of them, in the result itself, stays in a core's cache."""
-    monkeypatch.setattr(assigning, "places_matter", lambda: True)
+    monkeypatch.setattr(_places, "matter", lambda: True)
     runs, write = [], host._write_contiguous
 
     def spy(x, plan, *rest):
@@ -505,7 +505,7 @@ def test_a_second_copy_of_a_kind_takes_no_memory():
     out = np.ones((8192, 8192), np.uint8)
     tileops.tile(x, (8192, 1), out=out)
     assert peak_of(lambda: tileops.tile(x, (8192, 1), out=out)) < 2**16
-    moving._temporaries.clear()
+    allocating._temporaries.clear()
     bytes_in_rows = np.ones((2**21, 1), np.uint8)
     out = np.ones((2**21, 3), np.uint8)
     taken = [peak_of(lambda: tileops.tile(bytes_in_rows, (1, 3), out=out)) for _ in range(2)]

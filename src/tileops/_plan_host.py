@@ -22,12 +22,10 @@ from tileops._moves import (
     looped,
     widest_word,
 )
+from tileops._places import ALIKE
 
 NUMBERS = (2, 4, 8)
 """The bytes of numbers that are computed: a word times 0x0101 is that word twice."""
-
-ALIKE = 32
-"""A processor copies long runs twice as fast to places that are a multiple of this away."""
 
 LOOPED = 32
 """The bytes of elements that NumPy repeats and picks (`take`) by loops of their own, in a third of

@@ -1,15 +1,18 @@
 """How words are copied and from where: assignments, and what is faster where libc is slow."""
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
 import numpy as np
 
+from tileops import _places
 from tileops._moves import blocks, box
-from tileops._plan_host import ALIKE, DIRECT, LOOPED
-from tileops.execute._memory import Memory, address_of, as_array, read_text, word_dtype
+from tileops._places import Rows
+from tileops._plan_host import DIRECT, LOOPED
+from tileops.execute._memory import Memory, address_of, as_array, word_dtype
+from tileops.execute.allocating import new_apart
 
 Assign = Callable[[Any, Any], None]
 """Copies words to a target from a source that broadcasts to it."""
@@ -21,12 +24,6 @@ _ONES = {
     if word < wider
 }
 """The number that, times a word, is a wider word full of it, in either order of bytes."""
-
-_PROCESSOR = "/sys/devices/system/cpu/modalias"
-"""Where Linux names the processor, its vendor first."""
-
-PAGE = 4096
-"""The bytes of a page: places agree for libc where they do modulo this."""
 
 _PIECES = range(256, 127, -1)
 """The bytes of pieces in which longer rows are picked where libc is slow, the best size first.
@@ -40,19 +37,6 @@ _REPEATED = 32
 """The fewest repeats of such a source: copying it takes about as long as writing one of them."""
 _FAR = 16 * 2**20
 """Targets of at least this many bytes do not stay in the caches."""
-_BY_VECTORS = range(513, 2113)
-"""The bytes of rows that glibc copies backwards where addresses agree."""
-_AGREEING = 256
-"""They do where the target is less than this ahead of the source, modulo a page."""
-_BY_MICROCODE = range(2113, 2**20)
-"""The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
-_CLOSE = 16
-"""It takes ten times as long where the target is less than this ahead, modulo a page."""
-_COARSE = 512
-"""If that distance changes by multiples of at least this from row to row, enough rows are so close
-for pieces to pay."""
-_APART = 2304
-"""Bytes, modulo a page, between a temporary and what it is copied to, so that they never agree."""
 _INDICES = 16 * 1024
 """The most pieces that are picked at once."""
 
@@ -65,25 +49,13 @@ def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """
     if target.itemsize != source.itemsize or source.itemsize == LOOPED:
         return assign, source
-    if not places_matter():
+    if not _places.matter():
         return np.copyto, source
-    is_slow = _is_slow if target.nbytes >= _FAR else _is_very_slow
-    if not is_slow(target, source):
+    are_slow = _places.are_slow if target.nbytes >= _FAR else _places.are_slowest
+    if not are_slow(_rows(target, source)):
         return np.copyto, source
     relocated = _relocated(target, source)
     return (assign_in_pieces, source) if relocated is None else (np.copyto, relocated)
-
-
-@cache
-def places_matter() -> bool:
-    """Whether rows are copied slowly to some places, and the faster the longer they are.
-
-    So it is where glibc lets AMD's processors copy them; Intel's are as fast everywhere.
-    """
-    try:
-        return "ven0002" in read_text(_PROCESSOR)
-    except OSError:
-        return False
 
 
 def assign(target: Any, source: Any) -> None:
@@ -110,63 +82,24 @@ def _relocated(target: Any, source: Any) -> Any:
     once = source[tuple(slice(None if step else 1) for step in source.strides)]
     if once.nbytes > min(_RELOCATED, target.nbytes // _REPEATED):
         return None
-    copy = apart_from(np.empty(once.nbytes + PAGE, np.uint8), once.shape, target)
+    copy = new_apart(once.shape, target)
     steps = zip(copy.strides, source.strides, strict=True)
     strides = tuple(written if read else 0 for written, read in steps)
     repeated = np.ndarray(source.shape, copy.dtype, copy, 0, strides)
-    if _is_slow(target, repeated):
+    if _places.are_slow(_rows(target, repeated)):
         return None
     np.copyto(copy, once)
     return repeated
 
 
-def apart_from(memory: Any, sizes: tuple[int, ...], target: Any) -> Any:
-    """Give words in memory with room for them and a `PAGE`, at a place where libc is fast."""
-    apart = address_of(target) - address_of(memory) + _APART
-    return np.ndarray(sizes, target.dtype, memory, apart % PAGE)
-
-
 def _piece(target: Any, source: Any) -> int:
     """Give the bytes of the pieces that are picked of rows that libc copies slowly; 0 for none."""
-    if not _is_slow(target, source):
+    if not _places.are_slow(_rows(target, source)):
         return 0
     row, axes = _row(source)
     whole = gcd(row, *source.strides[:axes])
     piece = next((piece for piece in _PIECES if whole % piece == 0), 0)
     return piece if piece and _are_picked(target, source, piece) else 0
-
-
-def _is_slow(target: Any, source: Any) -> bool:
-    """Whether libc copies rows slowly, or some of them, for their length and place."""
-    row, axes = _row(source)
-    if row in _BY_VECTORS:
-        return _ahead(target, source, axes)[0] < _AGREEING
-    if row not in _BY_MICROCODE:
-        return False
-    apart = address_of(target) - address_of(source)
-    return gcd(ALIKE, apart, *target.strides[:axes], *source.strides[:axes]) != ALIKE
-
-
-def _is_very_slow(target: Any, source: Any) -> bool:
-    """Whether the processor takes ten times as long, in whichever cache the target is.
-
-    It does where the target is 1 to 15 bytes ahead of the source, modulo a page, in many rows.
-    """
-    row, axes = _row(source)
-    if row not in _BY_MICROCODE:
-        return False
-    ahead, step = _ahead(target, source, axes)
-    return step >= _COARSE and 0 < ahead < _CLOSE
-
-
-def _ahead(target: Any, source: Any, axes: int) -> tuple[int, int]:
-    """Give how far rows are ahead of their sources: modulo a step, and that step.
-
-    It divides a page, and by multiples of it the distance differs from row to row.
-    """
-    steps = zip(target.strides[:axes], source.strides[:axes], strict=True)
-    step = gcd(PAGE, *(written - read for written, read in steps))
-    return (address_of(target) - address_of(source)) % step, step
 
 
 def _are_looped(target: Any, source: Any) -> bool:
@@ -181,6 +114,13 @@ def _are_picked(target: Any, source: Any, piece: int) -> bool:
     steps = source.strides[:axes]
     is_whole = all(step >= 0 and step % piece == 0 for step in (row, *steps))
     return bool(0 in steps and is_whole and target.flags.c_contiguous)
+
+
+def _rows(target: Any, source: Any) -> Rows:
+    """Describe the rows of a copy, which are those of its source."""
+    row, axes = _row(source)
+    distance = address_of(target) - address_of(source)
+    return Rows(row, distance, target.strides[:axes], source.strides[:axes])
 
 
 def _row(array: Any) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops import _threads
+from tileops import _places, _threads
 from tileops._plan import Plan, cached_plan
 from tileops._plan_host import joined_repeats
 from tileops._plan_job import (
@@ -35,10 +35,10 @@ from tileops.execute._memory import (
     address_of,
     alignment_of,
     as_array,
-    empty,
     memory_of,
     word_dtype,
 )
+from tileops.execute.allocating import empty
 from tileops.execute.moving import carry_out
 
 SMALL = 1024
@@ -97,7 +97,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
         if x.flags.c_contiguous and out.flags.c_contiguous:
-            if plan.nbytes >= _UNCACHED and assigning.places_matter():
+            if plan.nbytes >= _UNCACHED and _places.matter():
                 joined = joined_repeats(plan.row * x.itemsize, x.nbytes)
                 if joined:
                     _write_row(x, joined, out, most_threads)

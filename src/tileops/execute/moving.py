@@ -1,15 +1,14 @@
 """The steps of a planned copy, carried out on NumPy's views of the CPU's memory."""
 
-from collections import deque
 from itertools import product
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from tileops._moves import COPY, Columns, Copy, Loop, Move, Pairs, Stage
 from tileops.execute._memory import word_dtype
-from tileops.execute.assigning import PAGE, Assign, apart_from, assign
+from tileops.execute.allocating import give_back, temporary
+from tileops.execute.assigning import Assign, assign
 
 
 def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
@@ -114,24 +113,10 @@ class Mover:
     def empty(self, sizes: tuple[int, ...]) -> Any:
         """Give a temporary of the target's words."""
         if sizes not in self._taken:
-            self._taken[sizes] = _temporary(sizes, self._target)
+            self._taken[sizes] = temporary(sizes, self._target)
         return self._taken[sizes]
 
     def give_back(self) -> None:
         """Leave the temporaries to other copies."""
-        _temporaries.extend(array.base for array in self._taken.values())
-
-
-_temporaries: deque[Any] = deque(maxlen=16)
-"""Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""
-
-
-def _temporary(sizes: tuple[int, ...], target: Any) -> Any:
-    nbytes = prod(sizes) * target.itemsize + PAGE
-    try:
-        memory = _temporaries.pop()
-    except IndexError:
-        memory = None
-    if memory is None or memory.size < nbytes:
-        memory = np.empty(nbytes, np.uint8)  # what is too small is dropped, so that all grow
-    return apart_from(memory, sizes, target)
+        for array in self._taken.values():
+            give_back(array)

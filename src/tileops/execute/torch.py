@@ -19,7 +19,8 @@ from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
-from tileops.execute._memory import HUGE, Memory, alignment_of, as_array, prefer_huge_pages
+from tileops.execute._memory import Memory, alignment_of, as_array
+from tileops.execute.allocating import HUGE, prefer_huge_pages
 from tileops.execute.array_api import Executor, native, wide_dtype
 
 _AS_BYTES = frozenset(

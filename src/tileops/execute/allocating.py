@@ -1,0 +1,96 @@
+"""New memory for NumPy's arrays: results in huge pages, and temporaries that are used again."""
+
+import ctypes
+import mmap
+from collections import deque
+from contextlib import suppress
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tileops import _machine
+from tileops._places import PAGE, offset_apart
+from tileops.execute._memory import address_of
+
+HUGE = 4 * 2**20
+"""The fewest bytes for which huge pages are asked for, here as in NumPy."""
+
+_USED_AGAIN = 32 * 2**20
+"""Below so many bytes glibc may reuse freed memory instead of asking the kernel for new."""
+
+_temporaries: deque[Any] = deque(maxlen=16)
+"""Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""
+
+
+def empty(shape: tuple[int, ...], dtype: Any, source: int) -> Any:
+    """Allocate an array for a copy from an address, in huge pages where they add an eighth at most.
+
+    Elsewhere its first and last bytes lie in small pages, 511 in all, which the kernel
+    clears and maps one by one: of 32 MiB that is a third of the time.
+
+    It begins a page before a huge one, at the place in its page that the source has in its own, to
+    16 bytes: then glibc copies long runs by vectors, into lines that the kernel has just cleared.
+    """
+    page, nbytes = _machine.huge_page(), prod(shape) * dtype.itemsize
+    if page:
+        room = page + -nbytes % page
+        if room <= nbytes // 8 and not nbytes < _USED_AGAIN <= nbytes + room:
+            with suppress(MemoryError):  # the error of the result alone is the one to read
+                memory = np.empty(nbytes + room, np.uint8)
+                place = -(-source // 16) * 16 % mmap.PAGESIZE - mmap.PAGESIZE
+                start = (place - address_of(memory)) % page
+                return np.ndarray(shape, dtype, memory, start)
+    return np.empty(shape, dtype)
+
+
+def prefer_huge_pages(address: int, nbytes: int) -> None:
+    """Ask the kernel for huge pages under new memory, as NumPy does for its own.
+
+    Each page is cleared when it is first touched; of 4 KiB, that takes longer than the copy.
+    """
+    madvise = _madvise()
+    if madvise is not None and nbytes >= HUGE:
+        start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+        madvise(start, address + nbytes - start, mmap.MADV_HUGEPAGE)
+
+
+@cache
+def _madvise() -> Any:
+    """Give the C library's function where it is Linux's."""
+    if not hasattr(mmap, "MADV_HUGEPAGE"):
+        return None
+    madvise = ctypes.CDLL(None).madvise
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return madvise
+
+
+def temporary(sizes: tuple[int, ...], target: Any) -> Any:
+    """Give words of memory that no other copy has, at a place from which `target` is copied fast.
+
+    When the copy is over, `give_back` leaves them to the next.
+    """
+    try:
+        memory = _temporaries.pop()
+    except IndexError:
+        memory = None
+    nbytes = prod(sizes) * target.itemsize + PAGE
+    if memory is None or memory.size < nbytes:
+        memory = np.empty(nbytes, np.uint8)  # what is too small is dropped, so that all grow
+    return _apart(memory, sizes, target)
+
+
+def give_back(temporary: Any) -> None:
+    """Leave a temporary's memory to other copies."""
+    _temporaries.append(temporary.base)
+
+
+def new_apart(sizes: tuple[int, ...], target: Any) -> Any:
+    """Give words of new memory, at a place from which `target` is copied fast."""
+    return _apart(np.empty(prod(sizes) * target.itemsize + PAGE, np.uint8), sizes, target)
+
+
+def _apart(memory: Any, sizes: tuple[int, ...], target: Any) -> Any:
+    offset = offset_apart(address_of(memory), address_of(target))
+    return np.ndarray(sizes, target.dtype, memory, offset)
