@@ -94,7 +94,8 @@ def set_thresholds(monkeypatch, name):
     if name != "measured" and "torch" in sys.modules:
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "HUGE", 1)
-        monkeypatch.setattr(torch, "_PER_ROW", 1e9)
+        cost = importlib.import_module("tileops.execute.torch_cost")
+        monkeypatch.setattr(cost, "_PER_ROW", 1e9)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_MOVERS", {"cpu": torch.device, "cuda": torch.device})
@@ -110,7 +111,7 @@ def forget_plans():
         for name in names:
             getattr(importlib.import_module(module), name).cache_clear()
     if "torch" in sys.modules:
-        importlib.import_module("tileops.execute.torch")._has_many_loops.cache_clear()
+        importlib.import_module("tileops.execute.torch_cost").plan_costs_less.cache_clear()
 
 
 def converts_bfloat16():

@@ -1,7 +1,5 @@
 """PyTorch: tensors on any device, with their gradients."""
 
-from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,7 @@ from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: P
 from torch.jit import is_tracing
 from torch.utils._device import DeviceContext
 
-from tileops._moves import make_nest
-from tileops._plan import MOST_AXES, Plan, cached_plan, contiguous, make_plan
-from tileops._plan_cost import LEAST_COST
-from tileops._plan_job import cost
+from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
@@ -22,6 +17,7 @@ from tileops.execute import _out, device, host
 from tileops.execute._memory import Memory, alignment_of, as_array
 from tileops.execute.allocating import HUGE, prefer_huge_pages
 from tileops.execute.array_api import Executor, native, wide_dtype
+from tileops.execute.torch_cost import plan_costs_less
 
 _AS_BYTES = frozenset(
     getattr(torch, name)
@@ -59,18 +55,6 @@ _MOST_SUMMED = 64
 
 _MOVERS = {"cpu": host, "cuda": device}
 """Who may move bytes in PyTorch's place, by device."""
-
-# What PyTorch's copy on a CPU costs beside moving bytes, in ns of one thread
-_PER_CALL = 25.0
-"""Each entry into its two innermost loops."""
-_PER_ROW = 2.4
-"""Each entry into the innermost one."""
-_PER_APART = 0.7
-"""Each element of a row whose elements do not lie side by side in the source."""
-_GRAIN = 32 * 1024
-"""Results of at least so many elements are shared by its threads."""
-_PER_BYTE = 0.02
-"""By so much for each byte of the result a plan has to cost less: on Intel's, loops cost half."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -181,7 +165,8 @@ class Torch(Executor):
         if plan.nbytes < host.LEAST:
             return _repeat(x, plan)
         is_moved = _pays(x, plan)
-        if not (is_moved or (x.is_cpu and plan.nbytes >= HUGE)) or not _is_private(x):
+        is_ours = is_moved or (x.is_cpu and plan.nbytes >= HUGE)
+        if not (is_ours and _is_private(x) and _is_stored(x)):
             return _repeat(x, plan)
         if x.requires_grad and torch.is_grad_enabled() and not x.is_inference():
             return _Repeat.apply(x, plan, is_moved)
@@ -329,29 +314,7 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     mover = _MOVERS.get("cpu" if x.is_cpu else x.device.type)  # the name takes 0.3 µs
     if mover is None or plan.nbytes < mover.LEAST or len(plan.shape) > MOST_AXES:
         return False
-    return mover is not host or _has_many_loops(plan, x.stride(), strides, torch.get_num_threads())
-
-
-@lru_cache(maxsize=4096)
-def _has_many_loops(
-    plan: Plan, source: tuple[int, ...], target: tuple[int, ...] | None, threads: int
-) -> bool:
-    """Whether PyTorch's copy on a CPU takes longer for its loops than a plan for its steps.
-
-    Strides are in elements; None for a target in the order of its elements.
-    """
-    target = target or contiguous(plan.shape, 1)
-    nest = make_nest(plan, source, target, 1)
-    sizes, elements, apart = nest.sizes, nest.nbytes, 0
-    if elements > sizes[-1] == 1:
-        sizes, apart = sizes[:-1], elements if nest.source[-2] else 0
-    time = prod(sizes[:-2]) * _PER_CALL + prod(sizes[:-1]) * _PER_ROW + apart * _PER_APART
-    if elements >= _GRAIN:
-        time /= threads
-    time -= _PER_BYTE * plan.nbytes
-    itemsize = plan.nbytes // elements
-    source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    return time > LEAST_COST and time > cost(plan, source, target, itemsize, threads)
+    return mover is not host or plan_costs_less(plan, x.stride(), strides, torch.get_num_threads())
 
 
 def _is_private(x: Any) -> bool:
@@ -366,7 +329,6 @@ def _is_private(x: Any) -> bool:
         and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and _address(x) != 0
-        and _is_stored(x)
     )
 
 
