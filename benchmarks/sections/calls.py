@@ -1,8 +1,10 @@
 """What a call costs where there is next to nothing to write."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
@@ -15,7 +17,17 @@ from benchmarks.workloads import random_array
 
 TITLE = "Small calls"
 SECTION = "calls"
-GROUP = "small"
+TITLES = {
+    "small": "Calls on less than 1 KB",
+    "programs": "Compiled programs on less than 1 KB",
+}
+NOTES = {
+    "small": "float32, 8×4 tiled by (2, 3) and 8×1 expanded to 8×24: the cost of the call itself, "  # noqa: RUF001
+    "in an inner loop.",
+    "programs": "Attention of one sequence of 4 positions and 8 heads of 4 numbers. Each 4 heads "
+    "share their keys and values, which are expanded to the heads. Both sides are one program but "
+    "for the function that does that.",
+}
 REPEATS = (2, 3)
 TARGET = (8, 24)
 
@@ -51,7 +63,46 @@ def measure(recorder: Recorder) -> None:
     ):
         for case, (name, sides) in cases.items():
             check(sides, as_bytes(expected), case)
-            recorder.compare(SECTION, GROUP, case, sides, native=name)
+            recorder.compare(SECTION, "small", case, sides, native=name)
+    _measure_programs(recorder)
+
+
+def _measure_programs(recorder: Recorder) -> None:
+    """Attend to heads that share their keys and values."""
+    arrays = [random_array((1, heads, 4, 4), "float32") for heads in (8, 2, 2)]
+    torch.compiler.reset()
+    compile_torch = functools.partial(torch.compile, fullgraph=True)
+    tensors, of_jax = (list(map(make, arrays)) for make in (torch.from_numpy, jnp.asarray))
+    in_torch = (
+        compile_torch(_attention(expand, torch.softmax))
+        for expand in (torch.Tensor.expand, tileops.expand)
+    )
+    in_jax = (
+        jax.jit(_attention(expand, jax.nn.softmax)) for expand in (jnp.broadcast_to, tileops.expand)
+    )
+    programs = {
+        "PyTorch, torch.compile": ("Tensor.expand", both(*in_torch, *tensors)),
+        "JAX, jax.jit": ("jnp.broadcast_to", waited(both(*in_jax, *of_jax))),
+    }
+    for case, (name, sides) in programs.items():
+        check(sides, as_bytes(sides["native"]()), case)
+        recorder.compare(SECTION, "programs", case, sides, native=name)
+
+
+def _attention(expand: Callable[..., Any], softmax: Callable[..., Any]) -> Callable[..., Any]:
+    """Make attention of a library's functions."""
+
+    def repeat(x: Any, groups: int) -> Any:
+        batch, heads, length, width = x.shape
+        wide = expand(x[:, :, None], (batch, heads, groups, length, width))
+        return wide.reshape(batch, heads * groups, length, width)
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        groups = q.shape[1] // k.shape[1]
+        scores = q @ repeat(k, groups).swapaxes(2, 3)
+        return softmax(scores, -1) @ repeat(v, groups)
+
+    return attend
 
 
 def _expanded(native: Callable[..., Any], x: Any) -> Sides:
@@ -60,17 +111,20 @@ def _expanded(native: Callable[..., Any], x: Any) -> Sides:
 
 def tables(results: Results) -> list[Table]:
     """Show nanoseconds per call."""
+    return [_table(results, group) for group in results.groups(SECTION)]
+
+
+def _table(results: Results, group: str) -> Table:
     table = Table(
-        "Calls on less than 1 KB",
-        "float32, 8×4 tiled by (2, 3) and 8×1 expanded to 8×24: the cost of the call itself, "  # noqa: RUF001
-        "in an inner loop. The ratio is the time of the library's own function divided by the time "
+        TITLES[group],
+        f"{NOTES[group]} The ratio is the time of the library's own function divided by the time "
         "of tileops: above 1, tileops is faster.",
         ("call", "native", "native ns", "tileops ns", "ratio"),
     )
-    for case in results.cases(SECTION):
-        native = results.calm(SECTION, GROUP, case, "native")
-        ours = results.calm(SECTION, GROUP, case, "tileops")
-        name = str(results.fact(SECTION, GROUP, case, "native", "native"))
+    for case in results.cases(SECTION, group):
+        native = results.calm(SECTION, group, case, "native")
+        ours = results.calm(SECTION, group, case, "tileops")
+        name = str(results.fact(SECTION, group, case, "native", "native"))
         times = (number(native * 1e9, 0), number(ours * 1e9, 0), number(ratio(ours, native), 2))
         table.rows.append((case, f"`{name}`", *times))
-    return [table]
+    return table

@@ -13,7 +13,7 @@ from benchmarks.results import Key, Recorder, Results
 from benchmarks.tables import Table, number
 from benchmarks.timing import Call
 from benchmarks.workloads import WORKLOADS, random_array
-from tileops.execute.moving import _temporaries
+from tileops.execute.allocating import _temporaries
 
 TITLE = "Peak memory"
 SECTION = "memory"
