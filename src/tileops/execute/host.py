@@ -1,7 +1,7 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there.
 
 `new` and `write` take the first of these ways that applies. A new result is repeated by the
-library's own loop if it holds references, in rows, or if that costs less; else it is written, into
+library's own loop if it holds objects, in rows, or if that costs less; else it is written, into
 huge pages if it is large. What is small, or holds references, is written by one assignment. An
 input that is not contiguous may be copied first. Then one long row is repeated in long runs, and
 all else is carried out as it is planned, by words, and by several threads if that pays.
@@ -78,8 +78,9 @@ def new(x: Any, plan: Plan) -> Any:
             chain = new_chain(plan, x.itemsize)
             if chain:
                 return _repeated(x, chain).reshape(plan.shape)
-    elif len(plan.repeated) == 1 and plan.row > 1:
-        # Rows of several references: the library's own loop takes less time than an assignment.
+    elif dtype.kind == "O" and len(plan.repeated) == 1 and plan.row > 1:
+        # Rows of several objects: the library's own loop takes less time than an assignment. Not of
+        # what else holds references: NumPy before 2.2 repeats the memory of a `StringDType` alone.
         return x.reshape(-1, plan.row).repeat(prod(plan.repeats), 0).reshape(plan.shape)
     result = np.empty(plan.shape, dtype)
     write(x, plan, result)
