@@ -1,8 +1,8 @@
 """The matrix: each array library in an environment of its own, and the checks of the code.
 
-``nox`` runs all of it but the benchmarks, the oldest releases and the newer Pythons; ``nox -s
-tests-torch`` one session; arguments after ``--`` go to pytest. ``nox -s bench`` measures, and
-``nox -s gpu`` on a GPU.
+``nox`` runs all of it but the benchmarks, the oldest releases (NumPy's it does run) and the newer
+Pythons; ``nox -s tests-torch`` one session; arguments after ``--`` go to pytest. ``nox -s bench``
+measures, and ``nox -s gpu`` on a GPU.
 """
 
 import shutil
@@ -97,13 +97,21 @@ def pythons(session: nox.Session) -> None:
     run_tests(session, "numpy", ".[cli,onnx]", "ml_dtypes")
 
 
-@nox.session(default=False)
-@nox.parametrize("library", ["numpy", "torch", "jax", "dask"])
-def floors(session: nox.Session, library: str) -> None:
-    """Test the oldest releases that pyproject.toml allows, of a library and of what all need.
+@nox.session(name="floors-numpy", python="3.11")
+def floors_numpy(session: nox.Session) -> None:
+    """NumPy on the oldest Python and the oldest releases that pyproject.toml allows."""
+    run_oldest(session, "numpy")
 
-    PyTorch's brings several gigabytes of CUDA packages along.
-    """
+
+@nox.session(default=False, python="3.11")
+@nox.parametrize("library", ["torch", "jax", "dask"])
+def floors(session: nox.Session, library: str) -> None:
+    """PyTorch, JAX or Dask on the oldest; PyTorch's brings gigabytes of CUDA packages along."""
+    run_oldest(session, library)
+
+
+def run_oldest(session: nox.Session, library: str) -> None:
+    """Run the tests of a library on the oldest releases of it and of what all libraries need."""
     project = PYPROJECT["project"]
     extras = project["optional-dependencies"]
     wanted = map(Requirement, [*project["dependencies"], *extras.get(library, ()), *extras["onnx"]])
