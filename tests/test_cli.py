@@ -2,6 +2,7 @@
 
 import errno
 import importlib.metadata
+import math
 import os
 import signal
 import subprocess
@@ -166,6 +167,7 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         (["--repeats", "9" * 5000], ["no number of so many digits"]),
         (["--repeats", "9", "--max-bytes", "1.5"], ["--max-bytes 1.5", "whole numbers"]),
         (["--repeats", "9", "--max-bytes", "100"], ["216 bytes", "max_bytes=100"]),
+        (["--repeats", "9", "--max-bytes", "-1"], ["--max-bytes", "Must be >= 0"]),
         (["--repeats", "2", "--library", "nope"], ["nope is not known", "numpy, torch"]),
         (["--repeats", "2", "--library", "cupy"], ["cupy is not installed"]),
         (["--repeats", "2", "--device", "cuda"], ["--device cuda is none of numpy's here: cpu"]),
@@ -348,6 +350,15 @@ def test_a_large_image_is_refused_before_it_is_decoded(tmp_path):
     words = ("tile", "x.png", "y.png", "--repeats", 1, 1, 1)
     refused(run(*words, "--max-bytes", 26_999_999, cwd=tmp_path), "3000 by 3000", "27000000 bytes")
     refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "no image that can be read")
+
+
+def test_an_image_is_not_too_large_for_an_empty_result(tmp_path, monkeypatch):
+    Image.new("L", (20, 10)).save(tmp_path / "x.png")
+    words = ("tile", "x.png", "y.npy", "--repeats", 0, 1, 1, "--max-bytes", 0)
+    assert run(*words, cwd=tmp_path).returncode == 0
+    assert np.load(tmp_path / "y.npy").shape == (0, 20, 1)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)  # Pillow's, which the caller's replaces
+    assert _files.read(tmp_path / "x.png", math.inf).shape == (10, 20, 1)
 
 
 def test_what_an_image_takes_is_what_it_is_read_as(tmp_path):

@@ -208,6 +208,35 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_an_empty_result_stays_on_the_devices_of_a_sharded_array():
+    """On each of them as a whole: JAX gives no values of empty arrays that are sharded."""
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
+in_mesh = jax.set_mesh if hasattr(jax, "set_mesh") else jax.sharding.use_mesh  # before JAX 0.8
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = Mesh(np.array(jax.devices()[4:]), ("a",), axis_types=(kind,))
+    for dtype in ("float32", "bfloat16", "int2", "bool"):
+        x = jax.device_put(jax.numpy.ones((3, 4), dtype), NamedSharding(mesh, P(None, "a")))
+        for repeats, shape in (((0, 1), (0, 4)), ((2, 0), (6, 0)), ((0, 2, 3), (0, 6, 12))):
+            call = lambda x: tileops.tile(x, repeats)
+            for f in (call, jax.jit(call)):
+                result = f(x)
+                assert (result.shape, result.dtype) == (shape, x.dtype)
+                assert np.asarray(result).shape == shape
+                assert result.devices() == x.devices() and result.committed
+                assert result.is_fully_replicated
+    x = x.astype("float32")
+    total = tileops.tile_adjoint(tileops.tile(x, (0, 1)), (3, 4), (0, 1))
+    assert total.devices() == x.devices() and not total.any()
+    with in_mesh(mesh):
+        assert not jax.grad(lambda x: tileops.tile(x, (0, 2)).sum())(x).any()
+        assert jax.vmap(lambda x: tileops.tile(x, 0))(x).shape == (3, 0)
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def test_a_traced_reference_is_no_array(jax):
     if hasattr(jax, "new_ref"):
         new_ref = jax.new_ref
@@ -322,6 +351,29 @@ for kind in (AxisType.Auto, AxisType.Explicit):
             assert np.array_equal(f(g), np.zeros((4, 3), "int32"))
     half = jax.device_put(np.ones(4096, ml_dtypes.bfloat16), NamedSharding(mesh, P("a")))
     assert tileops.tile_adjoint(half, 4, 1024).tolist() == [1024] * 4
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
+def test_adjoints_of_two_bits_sum_them():
+    """As far as two bits hold sums; also of what is traced where a mesh has Auto axes."""
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+in_mesh = jax.set_mesh if hasattr(jax, "set_mesh") else jax.sharding.use_mesh  # before JAX 0.8
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((2, 4), ("a", "b"), axis_types=(kind, kind))
+    for dtype, expected in (("uint2", [0, 2, 0, 2]), ("int2", [0, -2, 0, -2])):
+        g = jax.numpy.asarray([0, 1, 2, 3] * 2, dtype)
+        call = lambda g: tileops.tile_adjoint(g, 4, 2)
+        for x in (g, jax.device_put(g, NamedSharding(mesh, P("a")))):
+            for f in (call, jax.jit(call)):
+                total = f(x)
+                assert isinstance(total, jax.Array) and total.dtype == dtype
+                assert total.astype("int8").tolist() == expected, (kind, dtype, total)
+        with in_mesh(mesh):
+            assert jax.jit(call)(g).astype("int8").tolist() == expected
 print("done")
 """
     run_on_eight_devices(code)

@@ -247,6 +247,18 @@ def test_a_gradient_is_no_view_of_another(torch, x):
     assert same(a.grad, g)
 
 
+def test_inference_mode_records_nothing_even_where_gradients_are_enabled(torch):
+    x = torch.randn(3, 77, requires_grad=True)
+    for repeats in ((2, 4), (3000, 4)):
+        with torch.inference_mode(), torch.enable_grad():
+            result = tileops.tile(x, repeats)
+            written = tileops.tile(x, repeats, out=torch.empty_like(result))
+        assert result.is_inference()
+        assert not result.requires_grad
+        assert result.numpy().tobytes() == x.detach().repeat(repeats).numpy().tobytes()
+        assert torch.equal(written, result)
+
+
 def test_a_parameter_made_in_inference_mode_records_nothing(torch):
     with torch.inference_mode():
         p = torch.nn.Parameter(torch.ones(3))

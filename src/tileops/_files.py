@@ -68,7 +68,7 @@ def is_image(path: Path) -> bool:
     return path.suffix.lower() in FORMATS
 
 
-def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
+def read(path: Path, max_bytes: float | None = None) -> np.ndarray[Any, Any]:
     """Read an array: .npy memory-mapped, an image as (height, width, channels).
 
     An image of more than `max_bytes` is refused before its pixels are decoded.
@@ -100,7 +100,7 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
     return formats.open_memmap(path, mode="c")
 
 
-def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
+def _read_pixels(path: Path, max_bytes: float | None) -> np.ndarray[Any, Any]:
     with _open(path, is_limited=max_bytes is not None) as image:
         channels = 3 if image.mode in _COLOURS else len(image.getbands())
         nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)

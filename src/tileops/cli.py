@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -14,7 +15,7 @@ from tileops._run import run
 from tileops.execute.array_api import Executor
 
 try:
-    from cyclopts import App, CycloptsError, Parameter, Token
+    from cyclopts import App, CycloptsError, Parameter, Token, validators
     from rich.console import Console
     from rich.table import Table
 
@@ -69,7 +70,11 @@ Library = Annotated[str, Parameter(help=f"The array library: {', '.join(execute.
 Device = Annotated[str | None, Parameter(help="The library's device, such as cuda or cpu.")]
 MaxBytes = Annotated[
     int | None,
-    Parameter(converter=_whole_number, help="Refuse a result of more bytes than this."),
+    Parameter(
+        converter=_whole_number,
+        validator=validators.Number(gte=0),
+        help="Refuse a result of more bytes than this.",
+    ),
 ]
 
 
@@ -165,7 +170,8 @@ def _apply(
             f"--{argument.name} has {len(counts)} {numbers}; an image has the axes height, width "
             f"and channels; give one for each, such as {_SUCH_AS[operator]}"
         )
-    x = _files.read(src, None if 0 in counts else max_bytes)
+    # Where nothing is written no image is too large for the caller's limit.
+    x = _files.read(src, inf if max_bytes is not None and 0 in counts else max_bytes)
     shape = result_shape(operator, x.shape, tuple(counts), x.itemsize)
     if max_bytes is not None:
         check_limit(argument, shape, x.itemsize, max_bytes)

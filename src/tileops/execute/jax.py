@@ -34,6 +34,9 @@ _NARROW = frozenset(
 )
 """Dtypes of less than a byte."""
 
+_TWO_BITS = (jnp.int2, jnp.uint2)
+"""Those that XLA's concatenation would end the process for, and so would its transpose."""
+
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
 
@@ -92,7 +95,7 @@ class Jax(Executor):
         """
         if not plan.repeated:
             return super().sum(name, g, plan, shape)
-        wide = wide_dtype(self.dtype(g))
+        wide = "int8" if g.dtype in _TWO_BITS else wide_dtype(self.dtype(g))
         if wide is not None:
             return self.sum(name, g.astype(wide), plan, shape).astype(g.dtype)
         if is_empty(plan.shape):
@@ -183,8 +186,8 @@ def _concatenate(x: Any, plan: Plan) -> Any:
     The library's tile replicates it along axes that are repeated, or refuses.
     """
     if is_empty(plan.shape):
-        return jax.lax.full_like(x, 0, shape=plan.shape)
-    if x.dtype in (jnp.int2, jnp.uint2):  # XLA's concatenation of these ends the process
+        return _empty(x, plan.shape)
+    if x.dtype in _TWO_BITS:
         return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
     is_one = [is_equal(n, 1) for n in plan.padded]
     counts = list(zip(is_one, plan.padded, plan.repeats, strict=True))
@@ -193,6 +196,21 @@ def _concatenate(x: Any, plan: Plan) -> Any:
         if not one:
             x = _side_by_side(x, axis, r)
     return x
+
+
+@partial(jax.jit, static_argnums=1)  # under a gradient only this knows the devices
+def _empty(x: Any, shape: tuple[int, ...]) -> Any:
+    """Give an array without elements that each of the devices has which have a sharded array.
+
+    Not sharded itself: JAX gives no values of such an empty array.
+    """
+    sharding = jax.typeof(x).sharding
+    of = None
+    if AxisType.Explicit in sharding.mesh.axis_types:
+        of = sharding.update(spec=PartitionSpec(*[None] * len(shape)))
+    empty = jax.lax.full_like(x, 0, shape=shape, sharding=of)
+    # Of what does not depend on `x` the compiler makes a constant, on the default device.
+    return jax.lax.optimization_barrier((empty, x))[0]
 
 
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:

@@ -168,7 +168,7 @@ class Torch(Executor):
         is_ours = is_moved or (x.is_cpu and plan.nbytes >= HUGE)
         if not (is_ours and _is_private(x) and _is_stored(x)):
             return _repeat(x, plan)
-        if x.requires_grad and torch.is_grad_enabled() and not x.is_inference():
+        if x.requires_grad and _is_recording() and not x.is_inference():
             return _Repeat.apply(x, plan, is_moved)
         return _new(x, plan, is_moved)
 
@@ -214,7 +214,7 @@ class Torch(Executor):
             raise DTypeError(
                 f"{name}: out= works between dense tensors that are not quantised; omit out="
             )
-        if torch.is_grad_enabled() and (x.requires_grad or out.requires_grad):
+        if _is_recording() and (x.requires_grad or out.requires_grad):
             raise OutputError(
                 f"{name}: out= records no gradient, and the input or out requires one; "
                 f"omit out=, or call under torch.no_grad()"
@@ -315,6 +315,11 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     if mover is None or plan.nbytes < mover.LEAST or len(plan.shape) > MOST_AXES:
         return False
     return mover is not host or plan_costs_less(plan, x.stride(), strides, torch.get_num_threads())
+
+
+def _is_recording() -> bool:
+    """Whether PyTorch records gradients: not in inference mode, even if they are enabled there."""
+    return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
 
 
 def _is_private(x: Any) -> bool:
