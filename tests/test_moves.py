@@ -167,7 +167,7 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
-    monkeypatch.setattr(_places, "matter", lambda: True)
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(assigning, "_FAR", 2**20)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
@@ -205,12 +205,14 @@ def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is
         file.write_text(processor)
     monkeypatch.setattr(_machine, "_PROCESSOR", file)
     monkeypatch.setattr(_machine, "is_amd", _machine.is_amd.__wrapped__)
-    assert _places.matter() == is_amd
+    assert _places.matter_to(513) == _places.matter_to(2**20 - 1) == is_amd
+    assert not _places.matter_to(512)
+    assert not _places.matter_to(2**20)
 
 
 @pytest.mark.parametrize("row", [1024, 4096, 65536])
 def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
-    monkeypatch.setattr(_places, "matter", lambda: False)
+    monkeypatch.setattr(_machine, "is_amd", lambda: False)
     targets, copyto = [], np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: targets.append(pair[0]) or copyto(*pair))
     x = np.random.default_rng(row).integers(0, 256, (1, row), np.uint8)
@@ -228,7 +230,7 @@ def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
 )
 def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
     """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
-    monkeypatch.setattr(_places, "matter", lambda: True)
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
     monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
@@ -261,7 +263,7 @@ def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monke
     ],
 )
 def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeats, moved):
-    monkeypatch.setattr(_places, "matter", lambda: True)
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     places = []
     copyto = np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
@@ -287,7 +289,7 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
 
 
 def test_a_large_source_stays_where_it_is(monkeypatch):
-    monkeypatch.setattr(_places, "matter", lambda: True)
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     copies = []
     monkeypatch.setattr(assigning, "_REPEATED", 2)
     copyto = np.copyto

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops import _machine, _places, execute
+from tileops import _machine, execute
 from tileops.execute import _out, host
 
 import reference
@@ -117,7 +117,7 @@ def test_masked_rows_of_references_are_repeated_as_rows(dtype, repeats):
 def test_long_rows_of_masked_arrays_are_no_single_row(dtype, rows, monkeypatch):
     """Not even where a row with its mask has the bytes of all values, or of the whole mask."""
     monkeypatch.setattr(host, "_UNCACHED", 2**20)
-    monkeypatch.setattr(_places, "matter", lambda: True)
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     values = np.arange(rows * 20_000).reshape(rows, 20_000).astype(dtype)
     x = np.ma.array(values, mask=values % 7 == 3)
     result = tileops.tile(x, (1, 60))

@@ -13,7 +13,7 @@ from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
 from memory import peak_of
-from tileops import _places, _plan_job
+from tileops import _machine, _plan_job
 from tileops._moves import COPY, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
@@ -481,7 +481,7 @@ def test_what_lies_apart_is_copied_first_if_it_is_repeated_often(
 )
 def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypatch):
     """The runs lie alike, and the first of them, in the result itself, stays in a core's cache."""
-    monkeypatch.setattr(_places, "matter", lambda: True)
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     runs, write = [], host._write_contiguous
 
     def spy(x, plan, *rest):

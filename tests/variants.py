@@ -78,8 +78,8 @@ _TINY = {
         "_AGREEING": 4096,
         "_BY_MICROCODE": range(12, 2**20),
         "_COARSE": 1,
-        "matter": lambda: True,
     },
+    "tileops._machine": {"is_amd": lambda: True},
     "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }
 """Thresholds at which copies of some bytes take the steps that others take from megabytes on."""

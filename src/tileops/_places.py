@@ -42,21 +42,20 @@ class Rows(NamedTuple):
     """The source's."""
 
 
-def matter() -> bool:
-    """Whether rows are copied slowly to some places, and the faster the longer they are.
+def matter_to(row: int) -> bool:
+    """Whether rows of so many bytes are copied slowly to some places; to ask for places takes 3 µs.
 
     So it is where glibc lets AMD's processors copy them; Intel's are as fast everywhere.
     """
-    return _machine.is_amd()
+    return _machine.is_amd() and (row in _BY_VECTORS or row in _BY_MICROCODE)
 
 
 def are_slow(rows: Rows) -> bool:
     """Whether libc takes twice the time or more for some rows, unless a cache has the target."""
     if rows.nbytes in _BY_VECTORS:
         return _ahead(rows)[0] < _AGREEING
-    if rows.nbytes not in _BY_MICROCODE:
-        return False
-    return gcd(ALIKE, rows.distance, *rows.target, *rows.source) != ALIKE
+    alike = gcd(ALIKE, rows.distance, *rows.target, *rows.source) == ALIKE
+    return rows.nbytes in _BY_MICROCODE and not alike
 
 
 def are_slowest(rows: Rows) -> bool:
@@ -64,10 +63,8 @@ def are_slowest(rows: Rows) -> bool:
 
     It does where the target is 1 to 15 bytes ahead of the source, modulo a page, in many rows.
     """
-    if rows.nbytes not in _BY_MICROCODE:
-        return False
     ahead, step = _ahead(rows)
-    return step >= _COARSE and 0 < ahead < _CLOSE
+    return rows.nbytes in _BY_MICROCODE and step >= _COARSE and 0 < ahead < _CLOSE
 
 
 def _ahead(rows: Rows) -> tuple[int, int]:

@@ -49,7 +49,7 @@ def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """
     if target.itemsize != source.itemsize or source.itemsize == LOOPED:
         return assign, source
-    if not _places.matter():
+    if not _places.matter_to(_row(source)[0]):
         return np.copyto, source
     are_slow = _places.are_slow if target.nbytes >= _FAR else _places.are_slowest
     if not are_slow(_rows(target, source)):

@@ -98,12 +98,13 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
         if x.flags.c_contiguous and out.flags.c_contiguous:
-            if plan.nbytes >= _UNCACHED and _places.matter():
-                joined = joined_repeats(plan.row * x.itemsize, x.nbytes)
+            row = plan.row * x.itemsize
+            if plan.nbytes >= _UNCACHED and _places.matter_to(row):
+                joined = joined_repeats(row, x.nbytes)
                 if joined:
                     _write_row(x, joined, out, most_threads)
                     return
-            if plan.nbytes > _MANY_ROWS * plan.row * x.itemsize or plan.nbytes >= _ALWAYS:
+            if plan.nbytes > _MANY_ROWS * row or plan.nbytes >= _ALWAYS:
                 _write_contiguous(x, plan, out, most_threads)
                 return
         elif plan.nbytes >= LEAST:
