@@ -1,6 +1,5 @@
 """What a call costs where there is next to nothing to write."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -71,10 +70,9 @@ def _measure_programs(recorder: Recorder) -> None:
     """Attend to heads that share their keys and values."""
     arrays = [random_array((1, heads, 4, 4), "float32") for heads in (8, 2, 2)]
     torch.compiler.reset()
-    compile_torch = functools.partial(torch.compile, fullgraph=True)
     tensors, of_jax = (list(map(make, arrays)) for make in (torch.from_numpy, jnp.asarray))
     in_torch = (
-        compile_torch(_attention(expand, torch.softmax))
+        torch.compile(_attention(expand, torch.softmax), fullgraph=True)
         for expand in (torch.Tensor.expand, tileops.expand)
     )
     in_jax = (

@@ -71,7 +71,8 @@ def is_image(path: Path) -> bool:
 def read(path: Path, max_bytes: float | None = None) -> np.ndarray[Any, Any]:
     """Read an array: .npy memory-mapped, an image as (height, width, channels).
 
-    An image of more than `max_bytes` is refused before its pixels are decoded.
+    An image of more than `max_bytes` is refused before its pixels are decoded; without that limit
+    Pillow's own holds.
     """
     _check_path(path)
     try:

@@ -74,21 +74,25 @@ def temporary(sizes: tuple[int, ...], target: Any) -> Any:
     try:
         memory = _temporaries.pop()
     except IndexError:
-        memory = None
-    nbytes = prod(sizes) * target.itemsize + PAGE
-    if memory is None or memory.size < nbytes:
-        memory = np.empty(nbytes, np.uint8)  # what is too small is dropped, so that all grow
+        return new_apart(sizes, target)
+    if memory.size < _room(sizes, target):  # it is dropped, so that all grow
+        return new_apart(sizes, target)
     return _apart(memory, sizes, target)
 
 
-def give_back(temporary: Any) -> None:
-    """Leave a temporary's memory to other copies."""
-    _temporaries.append(temporary.base)
+def give_back(array: Any) -> None:
+    """Leave the memory of a `temporary` to other copies."""
+    _temporaries.append(array.base)
 
 
 def new_apart(sizes: tuple[int, ...], target: Any) -> Any:
     """Give words of new memory, at a place from which `target` is copied fast."""
-    return _apart(np.empty(prod(sizes) * target.itemsize + PAGE, np.uint8), sizes, target)
+    return _apart(np.empty(_room(sizes, target), np.uint8), sizes, target)
+
+
+def _room(sizes: tuple[int, ...], target: Any) -> int:
+    """Give the bytes in which the words find such a place, wherever these begin."""
+    return prod(sizes) * int(target.itemsize) + PAGE
 
 
 def _apart(memory: Any, sizes: tuple[int, ...], target: Any) -> Any:

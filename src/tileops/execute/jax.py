@@ -35,7 +35,7 @@ _NARROW = frozenset(
 """Dtypes of less than a byte."""
 
 _TWO_BITS = (jnp.int2, jnp.uint2)
-"""Those that XLA's concatenation would end the process for, and so would its transpose."""
+"""XLA's concatenation of these ends the process: they are carried by bytes, and summed in them."""
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
