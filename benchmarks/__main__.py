@@ -63,7 +63,7 @@ def measure(only: list[Section] | None, *, is_quick: bool) -> Results:
     recorder = Recorder(Results(describe_run(command)), is_quick=is_quick)
     progress = rich.console.Console(stderr=True)
     # After `reuse` the C library serves what is small from memory that it has kept.
-    wanted = only or list(SECTIONS)
+    wanted: list[str] = [*(only or SECTIONS)]
     for names in ([n for n in wanted if n != "reuse"], [n for n in wanted if n == "reuse"]):
         for number, name in itertools.product(range(recorder.passes), names):
             with progress.status(f"measuring {name}, pass {number + 1} of {recorder.passes}"):

@@ -1,7 +1,7 @@
 """Plots of a run: bars of GB/s for each workload, and curves of growing time."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 
@@ -9,6 +9,7 @@ mpl.use("Agg")
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from benchmarks.results import Results
@@ -18,7 +19,7 @@ GREY, BLUE, SKY = "#8c8c8c", "#0072b2", "#56b4e9"
 ORANGE, GREEN, PURPLE = "#e69f00", "#009e73", "#cc79a7"
 """Colours of Okabe and Ito, which people with any colour vision tell apart."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -211,6 +212,6 @@ def _linear_reference(ax: Axes, results: Results) -> None:
     ax.plot(sizes, times, ":", color="black", linewidth=1, label="linear", zorder=1)
 
 
-def _save(figure: plt.Figure, path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path)
     plt.close(figure)

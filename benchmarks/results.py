@@ -81,9 +81,13 @@ class Results:
         pyperf.BenchmarkSuite(list(self._benchmarks.values())).dump(str(path), replace=True)
 
     def add(
-        self, key: Key, values: Iterable[float], unit: str = "second", **facts: str | int
+        self,
+        key: Key,
+        values: Iterable[float],
+        facts: Mapping[str, str | int],
+        unit: str = "second",
     ) -> None:
-        """Keep the values of one benchmark, with those of earlier passes."""
+        """Keep the values of one benchmark, with those of earlier passes, and facts beside them."""
         about = {**self.facts, **facts, "name": str(key), "unit": unit}
         rounded = tuple(float(f"{value:.{_DIGITS}g}") for value in values)
         run = pyperf.Run(rounded, metadata=about, collect_metadata=False)
@@ -120,31 +124,24 @@ class Results:
         """List the cases of a section, or of one of its groups."""
         return list(dict.fromkeys(key.case for key in self.keys(section, group)))
 
-    def median(self, section: str, group: str, case: str, side: str) -> float | None:
-        """Give the median over all rounds of a benchmark, or None where it was not measured."""
-        benchmark = self._benchmarks.get(Key(section, group, case, side))
-        return None if benchmark is None else float(benchmark.median())
+    def median(self, section: str, group: str, case: str, side: str) -> float:
+        """Give the median over all rounds of a benchmark."""
+        return float(self._benchmarks[Key(section, group, case, side)].median())
 
-    def calm(self, section: str, group: str, case: str, side: str) -> float | None:
+    def calm(self, section: str, group: str, case: str, side: str) -> float:
         """Give the median over the calm rounds, in which all sides together took the least time.
 
         Each side's times count as parts of its median, so that a slow side does not choose alone.
         """
         key = Key(section, group, case, side)
-        values = self._values(key)
-        if not values:
-            return None
+        values = self._benchmarks[key].get_values()
         rounds = [0.0] * len(values)
         for other in str(self.fact(*key, "comparison")).split("|"):
-            times = self._values(key._replace(side=other))
+            times = self._benchmarks[key._replace(side=other)].get_values()
             usual = statistics.median(times)
             rounds = [total + time / usual for total, time in zip(rounds, times, strict=True)]
         order = sorted(range(len(values)), key=rounds.__getitem__)
         return statistics.median(values[i] for i in order[: max(1, round(len(order) * CALM))])
-
-    def _values(self, key: Key) -> tuple[float, ...]:
-        benchmark = self._benchmarks.get(key)
-        return () if benchmark is None else benchmark.get_values()
 
     def spread(self, section: str, group: str | None = None) -> float:
         """Give the usual deviation: the median of all deviations from medians, as a fraction."""
@@ -184,7 +181,7 @@ class Recorder:
         facts["comparison"] = "|".join(sides)
         for side, timing in timings.items():
             key = Key(section, group, case, side)
-            self.results.add(key, timing.values, loops=timing.loops, **facts)
+            self.results.add(key, timing.values, {**facts, "loops": timing.loops})
 
 
 def describe_run(command: str) -> dict[str, str | int]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import rich.box
 import rich.table
 
-_NUMERIC = "0123456789–"  # noqa: RUF001 (a dash stands for a number that is missing)
+_NUMERIC = "0123456789"
 """What the cells of a column of numbers begin with."""
 
 
@@ -58,9 +58,9 @@ def plain(text: str) -> str:
     return text.replace("`", "")
 
 
-def number(value: float | None, digits: int = 1) -> str:
-    """Write a number, or a dash for what was not measured."""
-    return "–" if value is None else f"{value:.{digits}f}"  # noqa: RUF001 (a dash, as printed)
+def number(value: float, digits: int = 1) -> str:
+    """Write a number."""
+    return f"{value:.{digits}f}"
 
 
 def ratio(ours: float, theirs: float) -> float:
@@ -68,6 +68,6 @@ def ratio(ours: float, theirs: float) -> float:
     return theirs / ours
 
 
-def gigabytes_per_second(size: float, seconds: float | None) -> float | None:
+def gigabytes_per_second(size: float, seconds: float) -> float:
     """Divide bytes by seconds, in units of 10**9."""
-    return None if seconds is None else size / seconds / 1e9
+    return size / seconds / 1e9

@@ -7,6 +7,7 @@ import numpy as np
 
 from benchmarks.gpu.environment import nvidia_smi
 from benchmarks.gpu.libraries.base import Library
+from benchmarks.gpu.libraries.jax import Jax
 from benchmarks.gpu.run import Run, say
 from benchmarks.gpu.timing import Sides, compare, rounded
 
@@ -17,9 +18,8 @@ def measure(run: Run) -> None:
     run.results["ceilings"] = rows
     nbytes = max(2**20, int(2**30 * run.scale)) // 16 * 16
     for library in run.libraries:
-        make = sides_in_place if library.has_out else sides_of_jax
         with run.attempt(f"ceilings of {library.name}"):
-            for name, call in make(library, nbytes).items():
+            for name, call in sides_of(library, nbytes).items():
                 seconds = compare(library, {name: call})[name]
                 rate = rounded(nbytes / seconds / 1e9)
                 moved = rounded(2 * rate) if "copy" in name else rate
@@ -28,6 +28,13 @@ def measure(run: Run) -> None:
                 say(f"  {library.name} {name}: {rate:.0f} GB/s written, {moved:.0f} moved")
         library.release()
     run.results["nvidia-smi after ceilings"] = nvidia_smi()
+
+
+def sides_of(library: Library, nbytes: int) -> Sides:
+    """Give what is timed, by name."""
+    if isinstance(library, Jax):
+        return sides_of_jax(library, nbytes)
+    return sides_in_place(library, nbytes)
 
 
 def sides_in_place(library: Library, nbytes: int) -> Sides:
@@ -45,9 +52,9 @@ def sides_in_place(library: Library, nbytes: int) -> Sides:
     }
 
 
-def sides_of_jax(library: Library, nbytes: int) -> Sides:
+def sides_of_jax(library: Jax, nbytes: int) -> Sides:
     """Make new arrays, since none can be written into."""
     x = library.random((nbytes // 4,), "float32")
     fill = library.jax.jit(lambda value: library.xp.full(nbytes // 4, value))
-    value = library.from_numpy(np.float32(1.25).reshape(()))
+    value = library.from_numpy(np.full((), 1.25, np.float32))
     return {"copy": lambda: library.xp.array(x, copy=True), "fill float32": lambda: fill(value)}

@@ -27,12 +27,14 @@ SIZES = (*(4**power for power in range(5, 17)), 2**33)
 
 def measure(run: Run) -> None:
     """Time small calls, and results of 1 KiB to 8 GiB, for the size from which a way is faster."""
-    run.results["calls"] = calls = []
+    calls: list[dict[str, Any]] = []
+    run.results["calls"] = calls
     for library in run.libraries:
         with run.attempt(f"calls of {library.name}"):
-            calls.append({"library": library.name, "seconds": call_costs(library)})
-            shown = calls[-1]["seconds"].items()
-            say(f"  {library.name}: " + ", ".join(f"{n} {s * 1e6:.1f} us" for n, s in shown))
+            costs = call_costs(library)
+            calls.append({"library": library.name, "seconds": costs})
+            shown = ", ".join(f"{name} {cost * 1e6:.1f} us" for name, cost in costs.items())
+            say(f"  {library.name}: {shown}")
     rows: list[dict[str, Any]] = []
     run.results["crossover"] = rows
     largest = SIZES[-1] * min(run.scale, 1.0)
@@ -63,7 +65,7 @@ def cross(run: Run, library: Library, name: str, nbytes: int) -> list[dict[str, 
         run.leave_out(f"crossover of {library.name}, {name}: 5 x {nbytes} bytes are not free")
         return []
     x = library.random(pattern.shape, dtype)
-    row = {"library": library.name, "pattern": name, "shape": pattern.shape}
+    row: dict[str, Any] = {"library": library.name, "pattern": name, "shape": pattern.shape}
     row |= {"repeats": pattern.repeats, "bytes": pattern.elements * itemsize, "at most": nbytes}
     sides = tile_sides(library, x, pattern.repeats)
     if library.has_out:

@@ -6,11 +6,13 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
 import tileops
 from benchmarks.gpu.libraries.base import Library
+from benchmarks.gpu.libraries.jax import Jax
 from benchmarks.gpu.run import Run, say
 
 PACKAGES = (
@@ -90,9 +92,13 @@ def describe_cupy(library: Library) -> dict[str, Any]:
     }
 
 
-def describe_jax(library: Library) -> dict[str, Any]:
+def describe_jax(library: Jax) -> dict[str, Any]:
     """Name the device that JAX runs on."""
     return {"jax device": f"{library.place.device_kind}, {library.place.client.platform_version}"}
 
 
-DESCRIPTIONS = {"torch": describe_torch, "cupy": describe_cupy, "jax": describe_jax}
+DESCRIPTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "torch": describe_torch,
+    "cupy": describe_cupy,
+    "jax": describe_jax,
+}

@@ -44,8 +44,13 @@ def measure_workload(
             is_right = is_repeated(x, call(), workload.repeats)
             require(is_right, f"{operator}, {side}: a repeat differs from its source")
         seconds = compare(library, sides)
-        row = {"library": library.name, "workload": workload.name, "operator": operator}
-        row |= {"dtype": workload.dtype, "shape": workload.shape, "repeats": workload.repeats}
+        row: dict[str, Any] = {"library": library.name, "workload": workload.name}
+        row |= {
+            "operator": operator,
+            "dtype": workload.dtype,
+            "shape": workload.shape,
+            "repeats": workload.repeats,
+        }
         rows.append(row | {"bytes": workload.result_bytes, "seconds": seconds})
         times = ", ".join(f"{side} {s * 1e6:.0f} us" for side, s in seconds.items())
         say(f"  {library.name} {workload.name} {operator}: {times}")

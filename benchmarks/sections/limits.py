@@ -60,9 +60,9 @@ def _touch() -> None:
 
 
 def write_limit(results: Results) -> float | None:
-    """Give the fastest fill of memory in use, in GB/s."""
-    times = [results.calm(SECTION, GROUP, "64 MiB", side) for side in WARM_FILLS]
-    return max((SIZE / seconds / 1e9 for seconds in times if seconds is not None), default=None)
+    """Give the fastest fill of memory in use, in GB/s; None if this section was not measured."""
+    fills = (results.calm(*key) for key in results.keys(SECTION, GROUP) if key.side in WARM_FILLS)
+    return max((gigabytes_per_second(SIZE, seconds) for seconds in fills), default=None)
 
 
 def tables(results: Results) -> list[Table]:
@@ -74,9 +74,8 @@ def tables(results: Results) -> list[Table]:
         "PyTorch does not). A copy counts the bytes written.",
         ("what", "how", "ms", "GB/s"),
     )
-    for side, how in HOW.items():
-        seconds = results.calm(SECTION, GROUP, "64 MiB", side)
-        if seconds is not None:
-            speed = gigabytes_per_second(SIZE, seconds)
-            table.rows.append((side, how, number(seconds * 1e3, 2), number(speed)))
+    for key in sorted(results.keys(SECTION, GROUP), key=lambda key: list(HOW).index(key.side)):
+        seconds = results.calm(*key)
+        speed = gigabytes_per_second(SIZE, seconds)
+        table.rows.append((key.side, HOW[key.side], number(seconds * 1e3, 2), number(speed)))
     return [table]

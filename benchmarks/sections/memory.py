@@ -101,8 +101,8 @@ def measure(recorder: Recorder) -> None:
                 recorder.results.add(
                     Key(SECTION, name, workload.name, side),
                     [max(peak, 1) for peak in peaks],
+                    {"bytes": workload.result_bytes},
                     unit="byte",
-                    bytes=workload.result_bytes,
                 )
 
 

@@ -2,7 +2,8 @@
 
 import functools
 import statistics
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,7 +96,7 @@ def _used(workload: Workload, x: np.ndarray) -> Sides:
     }
 
 
-def _operator(workload: Workload) -> tuple:
+def _operator(workload: Workload) -> tuple[Callable[..., Any], tuple[int, ...]]:
     if workload.operator == "tile":
         return tileops.tile, workload.repeats
     return tileops.expand, workload.target

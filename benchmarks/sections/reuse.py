@@ -1,5 +1,8 @@
 """Elements and rows that are repeated one by one, in memory that the C library has already."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 import torch
 
@@ -26,11 +29,19 @@ ROWS = {
 }
 """A dtype, how many of it make a row, and how often the row is repeated."""
 
+
+class Library(NamedTuple):
+    """A library's own tile, and how to give it an array."""
+
+    name: str
+    tile: Callable[..., Any]
+    make: Callable[[np.ndarray], Any]
+
+
 GROUPS = {
-    "NumPy": ("np.tile", np.tile, np.asarray),
-    "PyTorch": ("torch.tile", torch.tile, to_torch),
+    "NumPy": Library("np.tile", np.tile, np.asarray),
+    "PyTorch": Library("torch.tile", torch.tile, to_torch),
 }
-"""A name, a library's own tile, and how to give it an array."""
 
 
 def measure(recorder: Recorder) -> None:
@@ -45,10 +56,10 @@ def measure(recorder: Recorder) -> None:
 def _compare(recorder: Recorder, case: str, x: np.ndarray, repeats: int) -> None:
     counts = (1, repeats)
     expected = as_bytes(np.tile(x, counts))
-    for group, (name, native, make) in GROUPS.items():
-        sides = tiled(native, make(x), counts)
+    for group, library in GROUPS.items():
+        sides = tiled(library.tile, library.make(x), counts)
         check(sides, expected, f"{group}, {case}")
-        recorder.compare(SECTION, group, case, sides, patience=0.25, native=name)
+        recorder.compare(SECTION, group, case, sides, patience=0.25, native=library.name)
 
 
 def tables(results: Results) -> list[Table]:
@@ -57,7 +68,7 @@ def tables(results: Results) -> list[Table]:
 
 
 def _table(results: Results, group: str) -> Table:
-    native = GROUPS[group][0]
+    native = GROUPS[group].name
     table = Table(
         f"{group}, elements and rows one by one",
         f"The time of `{native}` divided by the time of tileops, for results of four sizes: (N, n) "

@@ -11,7 +11,7 @@ import tileops
 from benchmarks.gpu.assertions import require, require_bytes, require_result
 from benchmarks.gpu.bits import BITS, POISON, as_bytes, random_bits
 from benchmarks.gpu.correctness.checks import Checks, outcome
-from benchmarks.gpu.libraries.base import Library
+from benchmarks.gpu.libraries.base import Call, Library
 from benchmarks.gpu.patterns import PATTERNS, Pattern
 
 SPIN = 50_000_000
@@ -53,7 +53,7 @@ def require_no_wait(library: Library, pattern: Pattern) -> None:
     out = library.tile(x, pattern.repeats)
     shape = tuple(out.shape)
     stream = library.new_stream()
-    calls = {
+    calls: dict[str, Call] = {
         "tile": lambda: tileops.tile(x, pattern.repeats),
         "out=": lambda: tileops.tile(x, pattern.repeats, out=out),
     }

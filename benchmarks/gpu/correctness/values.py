@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def check_the_checks(checks: Checks) -> None:
         changed[place] ^= 16
         wrong = library.from_bits(changed.view("V1").reshape(expected.shape), "uint8")
         with checks.case(f"byte {place} changed"):
-            found = outcome(lambda wrong=wrong: require_result(library, x, wrong, expected))
+            found = outcome(partial(require_result, library, x, wrong, expected))
             require("1 of 1515 bytes differ" in found, f"on the host: {found}")
             require(not is_repeated(x, wrong, (1, 5)), "not seen on the device")
             require(is_repeated(x, library.tile(x, (1, 5)), (1, 5)), "seen where nothing changed")
@@ -42,9 +43,9 @@ def check_the_checks(checks: Checks) -> None:
 def check_dtypes(checks: Checks) -> None:
     """Every dtype, on small arrays and on some that are not."""
     library = checks.library
-    small, sizes = SMALL, [PATTERNS[3], PATTERNS[8], PATTERNS[10]]
+    small, sizes = [*SMALL], [PATTERNS[3], PATTERNS[8], PATTERNS[10]]
     if library.name == "jax":  # compiles a program for each
-        small, sizes = SMALL[2:4], sizes[1:2]
+        small, sizes = small[2:4], sizes[1:2]
     for dtype, itemsize in library.dtypes().items():
         if not checks.has_time(dtype):
             return
