@@ -1,8 +1,10 @@
 """What only CuPy has: devices, streams, subclasses."""
 
+import numpy as np
 import pytest
 
 import tileops
+from tileops.execute import library
 
 pytestmark = pytest.mark.library("cupy")
 
@@ -53,6 +55,53 @@ def test_out_may_lie_between_the_elements_of_the_input(cp):
     assert (whole[:, 999].get() == range(999, 4000, 1000)).all()
     assert pool.total_bytes() < out.nbytes / 4
     pool.free_all_blocks()
+
+
+RECORDS = [
+    np.dtype("i2,f8"),
+    np.dtype("i1,i4", align=True),
+    np.dtype({"names": ["a", "b"], "formats": ["i2", "i4"], "offsets": [1, 6], "itemsize": 12}),
+]
+"""With fields that are not aligned, with gaps between fields, and with both."""
+
+RECORD = np.array((1, -0.0), RECORDS[0])
+
+
+@pytest.mark.usefixtures("thresholds")
+@pytest.mark.parametrize("dtype", RECORDS, ids=str)
+def test_records_keep_every_byte(cp, dtype):
+    """The library's own copies leave gaps as they were, and refuse what is not aligned."""
+    bits = np.random.default_rng(0).integers(1, 256, (3, 4, dtype.itemsize), np.uint8)
+    x, out = (cp.asarray(array).view(dtype)[..., 0] for array in (bits, np.tile(bits, (4, 3, 1))))
+    expected = np.tile(bits, (2, 3, 1))
+    for result in (
+        tileops.tile(x, (2, 3)),
+        tileops.tile(x, (2, 3), out=out[::-2]),
+        tileops.tile(x[::-1], (2, 3))[::-1],
+    ):
+        assert result.dtype == dtype
+        assert library("cupy").to_numpy(result).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("device", [None, "cuda", "cuda:0"])
+@pytest.mark.parametrize("value", [*map(np.array(-0.0).astype, ("f2", "f4", "f8", "c8")), RECORD])
+def test_a_scalar_from_the_host_keeps_its_bits(value, device):
+    """The library would clear the memory for a -0.0."""
+    cupy = library("cupy")
+    x = cupy.from_numpy(value, device)
+    assert (x.shape, x.dtype) == ((), value.dtype)
+    assert cupy.to_numpy(x).tobytes() == value.tobytes()
+
+
+def test_values_are_read_in_the_stream_of_their_own_device(cp):
+    """The library takes the current device's: it refuses that, or does not wait."""
+    if cp.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("one device here")
+    with cp.cuda.Device(0):
+        x, counts = cp.arange(12).reshape(4, 3)[::2], cp.array([2, 9, 3])[::2]
+    with cp.cuda.Device(1), cp.cuda.Stream(non_blocking=True):
+        assert library("cupy").to_numpy(x).tolist() == [[0, 1, 2], [6, 7, 8]]
+        assert tileops.tile(x, counts).shape == (4, 9)
 
 
 def test_a_subclass_is_refused(cp):

@@ -448,6 +448,14 @@ def test_bfloat16(backend):
     assert y.view(np.uint16).tolist() == [0x7F81, 0x8000] * 2
 
 
+def test_without_a_driver_no_device_is_supported(backend, monkeypatch):
+    def fail(_):
+        raise RuntimeError("the driver is missing")
+
+    monkeypatch.setattr(type(backend.executor), "devices", fail)
+    assert not backend.supports_device("CUDA")
+
+
 def test_devices(backend, request):
     on_cpu = request.config.getoption("--library") != "cupy"
     assert backend.supports_device("CPU") is on_cpu

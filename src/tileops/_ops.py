@@ -44,9 +44,9 @@ def tile(
         True: the result has memory of its own. False: it is a view of `x`. None: a view
         where one exists, else a copy. A view exists where each repeated axis has size 1, or
         where the result is empty, in NumPy, PyTorch, CuPy and Dask; elsewhere only `x` itself
-        is known to be one. One of NumPy is read-only; a write to one of PyTorch changes `x`.
-        In Dask, a result that is computed as a whole has memory of its own; a chunk of it may
-        be one of `x`, which nobody writes to.
+        is known to be one. One of NumPy is read-only; a write to one of PyTorch or CuPy changes
+        `x`. In Dask, a result that is computed as a whole has memory of its own; a chunk of it
+        may be one of `x`, which nobody writes to.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares
@@ -137,9 +137,9 @@ def expand(
     copy : bool or None, default None
         None: a view in NumPy, PyTorch, CuPy and Dask; elsewhere a copy, or what the
         library's `broadcast_to` gives. True: the result has memory of its own. False: it is
-        a view of `x`. One of NumPy is read-only; a write to one of PyTorch changes `x`.
-        In Dask, a result that is computed as a whole has memory of its own; a chunk of it may
-        be one of `x`, which nobody writes to.
+        a view of `x`. One of NumPy is read-only; a write to one of PyTorch or CuPy changes
+        `x`. In Dask, a result that is computed as a whole has memory of its own; a chunk of it
+        may be one of `x`, which nobody writes to.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares

@@ -44,7 +44,7 @@ class CuPy(Executor):
         """Write into new memory on the array's device."""
         with x.device:
             result = cupy.empty(plan.shape, x.dtype)
-            _write(x, plan, result)
+            _write(_opaque(x), plan, _opaque(result))
         return result
 
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
@@ -52,6 +52,7 @@ class CuPy(Executor):
         _out.check_class(name, cupy.ndarray, out)
         _out.check_layout(name, x, out, plan)
         _out.check_memory(name, _memory(x), _memory(out))
+        x, out = _opaque(x), _opaque(out)
         with x.device:
             if cupy.may_share_memory(x, out):  # by bounds: the library would copy all repeats
                 x = x.copy()
@@ -66,19 +67,34 @@ class CuPy(Executor):
         """Whether an array holds integers."""
         return array.dtype.kind in "iu"
 
+    def numbers(self, array: Any) -> list[Any]:
+        """Give the values, in order behind what computes them (see `to_numpy`)."""
+        with array.device:
+            return super().numbers(array)
+
     def from_numpy(self, array: Any, device: str | None) -> Any:
-        """Copy a NumPy array onto a device, such as "cuda" or "cuda:1"."""
+        """Copy a NumPy array onto a device, such as "cuda:1", or the current one, "cuda"."""
         _, _, number = (device or "").partition(":")
-        with cupy.cuda.Device(int(number or 0)):
-            return cupy.array(array)
+        with cupy.cuda.Device(int(number) if number else None):
+            # Not without axes: CuPy fills such an array, and clears it for a -0.0.
+            return cupy.array(np.atleast_1d(array)).reshape(array.shape)
 
     def to_numpy(self, x: Any) -> Any:
-        """Copy an array to the host."""
-        return np.asarray(x.get())
+        """Copy an array to the host, in the current stream of its own device.
+
+        CuPy would take that of the current device, which waits for no other device's.
+        """
+        with x.device:
+            return np.asarray(_opaque(x).get()).view(x.dtype)
 
     def devices(self) -> list[str]:
         """Name each GPU."""
         return [f"cuda:{i}" for i in range(cupy.cuda.runtime.getDeviceCount())]
+
+
+def _opaque(x: Any) -> Any:
+    """View records as mere bytes: of fields, CuPy copies those alone, and only aligned ones."""
+    return x.view(f"V{x.itemsize}") if x.dtype.names else x
 
 
 def _write(x: Any, plan: Plan, out: Any) -> None:
