@@ -64,13 +64,17 @@ RECORDS = [
 ]
 """With fields that are not aligned, with gaps between fields, and with both."""
 
-RECORD = np.array((1, -0.0), RECORDS[0])
+
+def skip_if_unknown(cp, dtype):
+    if np.dtype(dtype).names and cp.__version__ < "14.1":
+        pytest.skip(f"CuPy {cp.__version__} copies no records")
 
 
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("dtype", RECORDS, ids=str)
 def test_records_keep_every_byte(cp, dtype):
     """The library's own copies leave gaps as they were, and refuse what is not aligned."""
+    skip_if_unknown(cp, dtype)
     bits = np.random.default_rng(0).integers(1, 256, (3, 4, dtype.itemsize), np.uint8)
     x, out = (cp.asarray(array).view(dtype)[..., 0] for array in (bits, np.tile(bits, (4, 3, 1))))
     expected = np.tile(bits, (2, 3, 1))
@@ -84,13 +88,14 @@ def test_records_keep_every_byte(cp, dtype):
 
 
 @pytest.mark.parametrize("device", [None, "cuda", "cuda:0"])
-@pytest.mark.parametrize("value", [*map(np.array(-0.0).astype, ("f2", "f4", "f8", "c8")), RECORD])
-def test_a_scalar_from_the_host_keeps_its_bits(value, device):
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", RECORDS[0]], ids=str)
+def test_a_scalar_from_the_host_keeps_its_bits(cp, dtype, device):
     """The library would clear the memory for a -0.0."""
-    cupy = library("cupy")
-    x = cupy.from_numpy(value, device)
+    skip_if_unknown(cp, dtype)
+    value, executor = np.array(-0.0).astype(dtype), library("cupy")
+    x = executor.from_numpy(value, device)
     assert (x.shape, x.dtype) == ((), value.dtype)
-    assert cupy.to_numpy(x).tobytes() == value.tobytes()
+    assert executor.to_numpy(x).tobytes() == value.tobytes()
 
 
 def test_values_are_read_in_the_stream_of_their_own_device(cp):
