@@ -16,7 +16,7 @@ import numpy as np
 
 from tileops._texts import type_name
 from tileops.errors import DTypeError
-from tileops.execute.array_api import Executor
+from tileops.execute.array_api import Executor, Standard
 
 
 def _is_numpy(x: Any) -> bool:
@@ -63,7 +63,7 @@ def library(name: str) -> Executor:
 @cache
 def _standard(name: str) -> Executor:
     own = {"__slots__": (), "library": name}
-    return type("Standard", (Executor,), own)()  # type: ignore[no-any-return]
+    return type("Standard", (Standard,), own)()  # type: ignore[no-any-return]
 
 
 def executor_of(name: str, x: Any, which: str = "the input") -> Executor:

@@ -144,11 +144,8 @@ class Executor:
         return x if plan.is_identity else None
 
     def either(self, x: Any, plan: Plan) -> Any:
-        """Give the result as a view or as a copy, as the library does."""
-        if not plan.is_view:
-            return self.copy(x, plan)
-        xp = self.namespace(x)
-        return xp.reshape(spread(xp, x, plan), plan.shape)
+        """Give the result as a view or as a copy: where `view` gave none, as a copy."""
+        return self.copy(x, plan)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Give the result in memory of its own."""
@@ -184,8 +181,7 @@ class Executor:
 
     def is_integer(self, array: Any) -> bool:
         """Whether an array holds integers, bool not among them."""
-        xp = self.namespace(array)
-        return bool(xp.isdtype(array.dtype, "integral"))
+        return self.dtype(array).startswith(("int", "uint"))
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of the library, which takes part in tracing."""
@@ -221,3 +217,20 @@ class Executor:
     def has_device(self, name: str) -> bool:
         """Whether there is a device of a name as `devices` gives it, or of its kind alone."""
         return any(name in {found, found.partition(":")[0]} for found in self.devices())
+
+
+class Standard(Executor):
+    """A library without a module here: its `broadcast_to` may give views, and nothing tells."""
+
+    __slots__ = ()
+
+    def either(self, x: Any, plan: Plan) -> Any:
+        """Give what the library's own functions give."""
+        if not plan.is_view:
+            return self.copy(x, plan)
+        xp = self.namespace(x)
+        return xp.reshape(spread(xp, x, plan), plan.shape)
+
+    def is_integer(self, array: Any) -> bool:
+        """Ask the library, whose dtypes may have any names."""
+        return bool(self.namespace(array).isdtype(array.dtype, "integral"))

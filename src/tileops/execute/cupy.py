@@ -63,10 +63,6 @@ class CuPy(Executor):
         with g.device:
             return super().sum(name, g, plan, shape)
 
-    def is_integer(self, array: Any) -> bool:
-        """Whether an array holds integers."""
-        return array.dtype.kind in "iu"
-
     def numbers(self, array: Any) -> list[Any]:
         """Give the values, in order behind what computes them (see `to_numpy`)."""
         with array.device:

@@ -104,10 +104,6 @@ class Dask(Executor):
             return self.sum(name, native(g), plan, shape).astype(g.dtype)
         return super().sum(name, g, plan, shape)
 
-    def is_integer(self, array: Any) -> bool:
-        """Whether an array holds integers."""
-        return array.dtype.kind in "iu"
-
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Wrap a NumPy array in a lazy one; objects that are all str become text, which says so."""
         if array.dtype == object and numpy_executor.dtype(array) == "string":

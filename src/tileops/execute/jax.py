@@ -71,10 +71,6 @@ class Jax(Executor):
             )
         return plan
 
-    def either(self, x: Any, plan: Plan) -> Any:
-        """Copy: the library has no views."""
-        return self.copy(x, plan)
-
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
         is_sharded = _may_be_sharded(x)
@@ -110,10 +106,6 @@ class Jax(Executor):
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of jax.export."""
         return isinstance(count, _Symbol)
-
-    def is_integer(self, array: Any) -> bool:
-        """Whether an array holds integers."""
-        return bool(jnp.issubdtype(array.dtype, jnp.integer))
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""

@@ -17,9 +17,6 @@ from tileops.execute.array_api import Executor, spread, wide_dtype
 PLAIN = (np.ndarray, np.memmap)
 """Classes that add nothing to a result; that of a file's array lies in memory, not in the file."""
 
-_NARROW_INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (1, 2, 4))
-"""The names of those of ml_dtypes."""
-
 
 class NumPy(Executor):
     """Copies in the memory of the CPU; views are broadcast."""
@@ -92,10 +89,6 @@ class NumPy(Executor):
         result = np.tile(x, plan.repeats)
         return result if result.flags.c_contiguous else np.copy(result, "C", subok=True)
 
-    def either(self, x: Any, plan: Plan) -> Any:
-        """Copy: a view was given where there is one."""
-        return self.copy(x, plan)
-
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write into `out`, plain and of any strides."""
         if type(x) is not np.ndarray or type(out) is not np.ndarray:
@@ -121,10 +114,6 @@ class NumPy(Executor):
             if isinstance(total, np.ma.MaskedArray) and parts.size == 0:
                 total.mask = np.ma.nomask  # the sum of nothing is 0; that of masked values is not
         return total.astype(g.dtype, order="C").reshape(shape)
-
-    def is_integer(self, array: Any) -> bool:
-        """Whether an array holds integers: NumPy's own, or narrower ones of ml_dtypes."""
-        return array.dtype.kind in "iu" or array.dtype.name in _NARROW_INTEGERS
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Give the array itself."""

@@ -31,10 +31,6 @@ _AS_BYTES = frozenset(
 
 _PACKED = (torch.quint4x2, torch.quint2x4)
 
-_INTEGERS = frozenset(
-    getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
-)
-
 _WORDS = {
     16: torch.complex128,
     8: torch.int64,
@@ -240,10 +236,6 @@ class Torch(Executor):
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
         out.view(plan.spread).copy_(x.reshape(plan.split))
-
-    def is_integer(self, array: Any) -> bool:
-        """Whether a tensor holds integers, bool not among them."""
-        return array.dtype in _INTEGERS
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbolic integer of dynamic shapes."""
