@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from tileops._counts import read_counts
+from tileops._counts import read_counts, read_shape
 from tileops._rules import (
     EXPAND_ADJOINT,
     TILE_ADJOINT,
     Operator,
-    check_counts,
     check_size,
     shape_argument,
 )
@@ -125,8 +124,7 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
             f"{name}: g has dtype {g.dtype}, and only numbers are summed; pass an array of them"
         )
     described = shape_argument(name, "shape")
-    shape = read_counts(described, shape, executor)
-    check_counts(described, shape)
+    shape = read_shape(described, shape, executor)
     itemsize = executor.itemsize(g)
     check_size(described, shape, itemsize)
     read = read_counts(operator.argument, counts[0], executor) if counts else found

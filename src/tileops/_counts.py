@@ -5,7 +5,7 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._rules import Argument, exceeds
+from tileops._rules import Argument, check_counts, exceeds
 from tileops._texts import describe, show, type_name
 from tileops.execute.array_api import Executor
 
@@ -28,6 +28,13 @@ def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> t
         if type(count) is not int:
             return tuple(_read_one(argument, f"[{i}]", n, of) for i, n in enumerate(value))
     return value  # type: ignore[no-any-return]
+
+
+def read_shape(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:
+    """Read the shape of an input, where a caller gives it, and refuse sizes out of range."""
+    shape = read_counts(argument, value, of)
+    check_counts(argument, shape)
+    return shape
 
 
 def _read_other(argument: Argument, value: Any, of: Executor | None) -> tuple[int, ...]:

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from tileops._counts import read_counts
+from tileops._counts import read_counts, read_shape
 from tileops._rules import (
     EXPAND,
     EXPAND_SHAPE,
     TILE,
     TILE_SHAPE,
     Operator,
-    check_counts,
     result_shape,
     shape_argument,
 )
@@ -276,7 +275,5 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
 
 def _shape(operator: Operator, shape: Any, counts: Any) -> tuple[int, ...]:
     prepare_to_trace()
-    described = shape_argument(operator.name)
-    shape = read_counts(described, shape)
-    check_counts(described, shape)
+    shape = read_shape(shape_argument(operator.name), shape)
     return result_shape(operator, shape, read_counts(operator.argument, counts))

@@ -219,8 +219,9 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
     except CommandError as error:
         raise CommandError(f"--library {library} is {error}") from error
     try:
-        if device is None or executor.has_device(device):
-            return executor, executor.from_numpy(x, device)
+        found = None if device is None else executor.find_device(device)
+        if device is None or found is not None:
+            return executor, executor.from_numpy(x, found)
     except Exception as error:
         raise CommandError(
             f"--library {library} cannot hold {x.dtype} on device {device or 'default'}: {error}"

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from tileops._plan import Plan
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute._memory import Memory, as_array
@@ -22,12 +21,12 @@ def check_class(name: str, cls: type, out: Any) -> None:
         )
 
 
-def check_layout(name: str, x: Any, out: Any, plan: Plan) -> None:
+def check_layout(name: str, x: Any, out: Any, shape: tuple[int, ...]) -> None:
     """Refuse an `out` of another shape, dtype or device."""
-    if tuple(out.shape) != plan.shape:
+    if tuple(out.shape) != shape:
         raise ShapeError(
-            f"{name}: out has shape {tuple(out.shape)} and the result has {plan.shape}; "
-            f"they must be equal; pass an out of shape {plan.shape}"
+            f"{name}: out has shape {tuple(out.shape)} and the result has {shape}; "
+            f"they must be equal; pass an out of shape {shape}"
         )
     if out.dtype != x.dtype:
         raise DTypeError(

@@ -214,6 +214,16 @@ class Executor:
         """Name the devices found here, as `from_numpy` takes them."""
         return ["cpu"]
 
+    def find_device(self, name: Any) -> str | None:
+        """Give the library's name of a device, in any case of letters; None if it is not here.
+
+        The only device of a kind may have no number, such as PyTorch's "cpu", which is "cpu:0".
+        """
+        lower = name.lower() if isinstance(name, str) else ""
+        kind, _, number = lower.partition(":")
+        names = (lower, kind) if number == "0" else (lower,)
+        return next((name for name in names if self.has_device(name)), None)
+
     def has_device(self, name: str) -> bool:
         """Whether there is a device of a name as `devices` gives it, or of its kind alone."""
         return any(name in {found, found.partition(":")[0]} for found in self.devices())

@@ -50,7 +50,7 @@ class CuPy(Executor):
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
         _out.check_class(name, cupy.ndarray, out)
-        _out.check_layout(name, x, out, plan)
+        _out.check_layout(name, x, out, plan.shape)
         _out.check_memory(name, _memory(x), _memory(out))
         x, out = _opaque(x), _opaque(out)
         with x.device:

@@ -94,7 +94,7 @@ class NumPy(Executor):
         if type(x) is not np.ndarray or type(out) is not np.ndarray:
             _out.check_class(name, np.ndarray, out)
             x, out = _plain(name, "input", x), _plain(name, "out", out)
-        _out.check_layout(name, x, out, plan)
+        _out.check_layout(name, x, out, plan.shape)
         if not out.flags.writeable:
             raise OutputError(f"{name}: out is read-only; pass a writable array")
         if np.may_share_memory(x, out) or not out.flags.forc:

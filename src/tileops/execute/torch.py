@@ -220,13 +220,11 @@ class Torch(Executor):
                 f"{name}: out is an inference tensor, which is written in inference mode "
                 f"only; pass out.clone(), or call under torch.inference_mode()"
             )
-        _out.check_layout(name, x, out, plan)
+        _out.check_layout(name, x, out, plan.shape)
         if not x.is_meta:
-            source, target = _memory(x), _memory(out)
-            _check_addresses(name, source, target)
-            _check_storage(name, "the input", x)
-            _check_storage(name, "out", out)
-            _out.check_memory(name, source, target)
+            _check_stored(name, "the input", x)
+            _check_stored(name, "out", out)
+            _out.check_memory(name, _memory(x), _memory(out))
             if _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out):
                 if not out.is_inference():
                     # Before a byte is written: an interrupt may come in the midst.
@@ -396,19 +394,14 @@ def _memory(x: Any) -> Memory:
     return Memory(_address(x), tuple(x.shape), tuple(s * size for s in x.stride()), size, x)
 
 
-def _check_addresses(name: str, *memories: Memory) -> None:
-    """Refuse a tensor that has none."""
-    for memory in memories:
-        if memory.address == 0 and 0 not in memory.shape:
-            raise OutputError(
-                f"{name}: the input or out is {type_name(type(memory.owner))} without an "
-                f"address (traced, fake, distributed, or inside torch.func), so that an overlap "
-                f"with out cannot be ruled out; omit out="
-            )
-
-
-def _check_storage(name: str, which: str, tensor: Any) -> None:
-    """Refuse a tensor beyond whose storage PyTorch would read or write."""
+def _check_stored(name: str, which: str, tensor: Any) -> None:
+    """Refuse a tensor without an address, or one beyond whose storage PyTorch would go."""
+    if _address(tensor) == 0 and tensor.numel() != 0:
+        raise OutputError(
+            f"{name}: {which} is {type_name(type(tensor))} without an address (traced, fake, "
+            f"distributed, or inside torch.func), so that an overlap of input and out cannot be "
+            f"ruled out; omit out="
+        )
     if not _is_stored(tensor):
         raise OutputError(
             f"{name}: {which} has shape {tuple(tensor.shape)}, and its storage fewer bytes than "

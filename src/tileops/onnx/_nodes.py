@@ -17,8 +17,7 @@ from tileops.errors import (
 from tileops.execute.array_api import Executor
 from tileops.onnx._models import CONSTANTS, DEFAULT_DOMAIN, constant_of, name_of, read_tensor
 from tileops.onnx._operators import apply
-from tileops.onnx._schemas import VERSIONS, in_opset
-from tileops.onnx._tile_1 import TILE_1
+from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset
 
 _FEEDING = ("Constant", "Identity", "Shape", "Concat")
 """Nodes that feed counts to Tile and Expand. They run on NumPy, where counts are read."""

@@ -5,8 +5,8 @@ from typing import Any
 from tileops import execute
 from tileops._rules import Operator
 from tileops._run import run
-from tileops.onnx._schemas import EXPAND_8, EXPAND_13, TILE_6, TILE_13
-from tileops.onnx._tile_1 import TILE_1, count_dtypes, read_tiles_and_axis
+from tileops.onnx._schemas import EXPAND_8, EXPAND_13, TILE_1, TILE_6, TILE_13
+from tileops.onnx._tile_1 import count_dtypes, read_tiles_and_axis
 
 
 def tile_1(input: Any, tiles: Any, axis: Any) -> Any:

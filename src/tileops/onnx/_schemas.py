@@ -8,12 +8,21 @@ from tileops._rules import (
     EXPAND,
     LIMIT,
     TILE,
+    Aligned,
     Argument,
     Operator,
     expand_repeats,
+    in_range,
+    out_of_range,
     tile_repeats_unpadded,
 )
-from tileops.onnx._tile_1 import FLOATS, INT64, TILE_1
+from tileops._texts import show
+from tileops.errors import ShapeError
+
+FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
+
+INT64 = "int64"
+"""The dtype of ONNX's counts; those of Tile-1 may have the input's instead."""
 
 _ALL_6 = {
     **{name: f"tensor({name})" for name in ("bool", "complex64", "complex128", "string")},
@@ -38,6 +47,26 @@ def _expand(version: int, dtypes: dict[str, str]) -> Operator:
     return Operator(argument, expand_repeats, dtypes, general="tileops.expand")
 
 
+def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]) -> Aligned:
+    """Tile of one axis: the counts are how often, and which axis."""
+    tiles, axis = counts
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        axes = f"pass one from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
+        raise ShapeError(
+            f"{argument.operator}: axis is {show(axis)} for rank {rank} "
+            f"(input shape {show(shape)}); {axes}"
+        )
+    if not in_range(argument, tiles):
+        raise out_of_range(argument, axis % rank, tiles, f" is {show(tiles)}")
+    repeats = [1] * rank
+    repeats[axis] = tiles
+    return shape, tuple(repeats)
+
+
+TILE_1 = Operator(
+    TILE.argument._replace(operator="Tile-1", name="tiles", greatest=LIMIT), _along_axis, FLOATS
+)
 TILE_6 = _tile(6, _ALL_6)
 TILE_13 = _tile(13, _ALL_13)
 EXPAND_8 = _expand(8, _ALL_6)

@@ -1,4 +1,4 @@
-"""ONNX Tile-1, which repeats one axis: its rules, and how `tiles` and `axis` are read.
+"""How `tiles` and `axis` of ONNX Tile-1 are read.
 
 Both are numbers of the input's own float type T, as the schema says, or int64, as it means.
 """
@@ -9,45 +9,11 @@ from typing import Any
 
 from tileops import execute
 from tileops._counts import executor_of_counts, is_array, values_of
-from tileops._rules import (
-    LIMIT,
-    TILE,
-    Aligned,
-    Argument,
-    Operator,
-    check_dtype,
-    in_range,
-    out_of_range,
-)
-from tileops._texts import describe, show
+from tileops._rules import Argument, check_dtype
+from tileops._texts import describe
 from tileops.errors import ShapeError, ShapeTypeError
+from tileops.onnx._schemas import FLOATS, INT64, TILE_1
 
-FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
-
-INT64 = "int64"
-"""The dtype of ONNX's counts; those of Tile-1 may have the input's instead."""
-
-
-def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]) -> Aligned:
-    """Tile of one axis: the counts are how often, and which axis."""
-    tiles, axis = counts
-    rank = len(shape)
-    if not -rank <= axis < rank:
-        axes = f"pass one from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
-        raise ShapeError(
-            f"{argument.operator}: axis is {show(axis)} for rank {rank} "
-            f"(input shape {show(shape)}); {axes}"
-        )
-    if not in_range(argument, tiles):
-        raise out_of_range(argument, axis % rank, tiles, f" is {show(tiles)}")
-    repeats = [1] * rank
-    repeats[axis] = tiles
-    return shape, tuple(repeats)
-
-
-TILE_1 = Operator(
-    TILE.argument._replace(operator="Tile-1", name="tiles", greatest=LIMIT), _along_axis, FLOATS
-)
 ARGUMENTS = (TILE_1.argument, Argument("Tile-1", "axis", ShapeError, ShapeTypeError, ""))
 """`tiles` and `axis`."""
 

@@ -6,8 +6,7 @@ import onnx
 
 from tileops.errors import DTypeError
 from tileops.onnx._models import constant_of, name_of
-from tileops.onnx._schemas import VERSIONS, in_opset
-from tileops.onnx._tile_1 import TILE_1
+from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset
 
 
 def check_types(graph: Any, opset: int) -> None:

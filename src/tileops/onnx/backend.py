@@ -127,7 +127,7 @@ class _LibraryBackend(Backend):
     def supports_device(cls, device: str) -> bool:
         """Whether the library has a device here, such as "CPU", "CUDA" or "CUDA:1"."""
         try:
-            return cls._find_device(device) is not None
+            return cls.executor.find_device(device) is not None
         except Exception:  # noqa: BLE001 (a driver that is missing has many faces)
             return False
 
@@ -212,21 +212,13 @@ class _LibraryBackend(Backend):
         """Name a device as the library's executor does; None for the library's default."""
         if device is None:
             return None
-        found = cls._find_device(device)
+        found = cls.executor.find_device(device)
         if found is not None:
             return found
         raise UnsupportedError(
             f"the device is {device!r}; {cls.executor.library} has "
             f"{', '.join(cls.executor.devices())} here"
         )
-
-    @classmethod
-    def _find_device(cls, device: Any) -> str | None:
-        """Find the executor's name of a device; in ONNX's, the first of a kind may be numbered."""
-        lower = device.lower() if isinstance(device, str) else ""
-        kind, _, number = lower.partition(":")
-        names = (lower, kind) if number == "0" else (lower,)
-        return next((name for name in names if cls.executor.has_device(name)), None)
 
 
 @dataclass

@@ -28,10 +28,9 @@ from tileops.onnx._models import (
     refill,
     unique_name,
 )
-from tileops.onnx._schemas import in_opset
+from tileops.onnx._schemas import TILE_1, in_opset
 from tileops.onnx._tile_1 import (
     ARGUMENTS,
-    TILE_1,
     check_count_dtype,
     count_dtypes,
     read_tiles_and_axis,
