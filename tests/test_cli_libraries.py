@@ -60,6 +60,14 @@ def test_a_foreign_byte_order_is_kept_in_the_file(library, tmp_path):
     assert result.tolist() == [[1, 2**30] * 2]
 
 
+@pytest.mark.parametrize("device", ["cpu", "CPU", "cpu:0"])
+def test_a_device_has_the_names_that_the_onnx_backend_takes(library, tmp_path, device):
+    np.save(tmp_path / "x.npy", np.arange(3, dtype=np.int32))
+    done = run(library, "tile", "x.npy", "y.npy", "--repeats", 2, "--device", device, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "y.npy").tolist() == [0, 1, 2, 0, 1, 2]
+
+
 def test_a_device_that_is_not_there_is_refused_in_one_line(library, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(3, dtype=np.int32))
     words = ("tile", "x.npy", "y.npy", "--repeats", 2, "--device")

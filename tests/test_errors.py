@@ -45,7 +45,7 @@ X = np.ones((2, 3), np.float32)
         ),
         (
             lambda: tileops.onnx.backend.for_library("numpy").run_model(model(), [X, np.array(1)]),
-            ("input 'nnn", "the model declares (2,); pass one of that"),
+            ("input 'nnn", "the model declares (2,); pass an array of that shape"),
         ),
     ],
     ids=["class", "count", "dtype", "spaces", "symbol", "library", "device", "input", "shape"],

@@ -22,14 +22,14 @@ try:
     from tileops import _files
 except ModuleNotFoundError as missing:
     sys.stderr.write(
-        f"tileops: the command line needs {missing.name}; "
-        f"install it with: python -m pip install 'array-tileops[cli]'\n"
+        f"tileops: the command line needs {missing.name}; install array-tileops with its extra "
+        f"'cli', as the README says\n"
     )
     sys.exit(2)
 
 app = App(
     name="tileops",
-    help="Tile and Expand arrays in .npy files and images, on any array library.",
+    help="Tile and Expand arrays in .npy files and images, with NumPy, PyTorch, JAX, CuPy or Dask.",
     version=tileops.__version__,
 )
 

@@ -55,7 +55,10 @@ class Executor:
     """What to pass as counts instead of an array whose values are not known now."""
 
     max_rank: int | None = 64
-    """The most axes of an array, None for any number; 64 is NumPy's, on which most others build."""
+    """The most axes of an array, None for any number; 64 is NumPy's, on which most others build.
+
+    Fewer would go unnoticed: no plan of up to `MOST_AXES` is checked.
+    """
 
     def __reduce__(self) -> Any:
         """Stay the only one of its class in copies and pickles."""

@@ -1,7 +1,7 @@
 """ONNX Tile and Expand, each version as published, on arrays of any library.
 
 The operators and the shape inference need no ``onnx``. The modules ``backend``,
-``reference`` and ``upgrade`` do: ``pip install 'array-tileops[onnx]'``.
+``reference`` and ``upgrade`` do; the distribution's extra ``onnx`` brings it along.
 """
 
 from importlib import import_module

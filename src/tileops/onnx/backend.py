@@ -199,8 +199,12 @@ class _LibraryBackend(Backend):
         super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
         alone = deepcopy(node)
         if not isinstance(inputs, Mapping):
-            # Each input by its place: a name may stand there twice, with two values.
-            alone.input[:] = [f"{i}: {name}" for i, name in enumerate(node.input)]
+            # A name may stand there twice, with two values.
+            names = list(node.input)
+            alone.input[:] = [
+                name if names.count(name) == 1 else f"{name} (input {i})"
+                for i, name in enumerate(names)
+            ]
         undeclared = dict.fromkeys(alone.input, onnx.TypeProto.Tensor())
         prepared = _Prepared(
             [alone], undeclared, list(node.output), {}, opset, cls.executor, device, max_bytes
@@ -334,6 +338,6 @@ def _check_input(name: str, value: Any, declared: Any) -> None:
             known(dim) and dim != n for dim, n in zip(dims, shape, strict=True)
         ):
             raise ShapeError(
-                f"input {name!r} has shape {shape}; the model declares {show(dims)}; pass one of "
-                f"that"
+                f"input {name!r} has shape {shape}; the model declares {show(dims)}; pass an "
+                f"array of that shape"
             )
