@@ -166,7 +166,11 @@ def test_it_is_new_where_nothing_is_summed(xp):
         (lambda g: tileops.tile_adjoint(g, (2, 3), None), TypeError, r"^tile_adjoint: repeats"),
         (lambda g: tileops.expand_adjoint(g, (2, 2)), ValueError, r"axis 1.*asks for 2.*size 3"),
         (lambda g: tileops.expand_adjoint(g, (1, 2, 3)), ValueError, r"has 3 axes and g has 2"),
-        (lambda _: tileops.expand_adjoint([1.0], 1), tileops.DTypeError, r": g is list, no array"),
+        (
+            lambda _: tileops.expand_adjoint([1.0], 1),
+            tileops.DTypeError,
+            r": g is list, not an array",
+        ),
     ],
 )
 def test_errors_say_what_is_wrong(xp, call, error, message):

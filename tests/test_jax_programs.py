@@ -251,7 +251,7 @@ def test_a_traced_reference_is_no_array(jax):
         lambda ref: tileops.expand_adjoint(ref, (3,)),
     ):
         with pytest.raises(
-            tileops.DTypeError, match=r"is a Ref of JAX, no array; pass its x\[...\]"
+            tileops.DTypeError, match=r"is a Ref of JAX, not an array; pass its x\[...\]"
         ):
             jax.jit(call)(new_ref(x))
     assert jax.jit(lambda ref: tileops.tile(ref[...], 2))(new_ref(x)).shape == (6,)

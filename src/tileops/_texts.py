@@ -34,6 +34,8 @@ def type_name(cls: type) -> str:
 
 def describe(value: Any) -> str:
     """Write what was given in place of something else: its type, and what fits of its value."""
+    if value is None:
+        return "None"
     name = type_name(type(value))
     try:
         text = show(value) if type(value) is int else " ".join(_repr.repr(value).split())

@@ -76,7 +76,7 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
         elif isinstance(x, (list, tuple, int, float, complex)):  # of all else it makes an object
             example = ", for example numpy.asarray(x)"
         raise DTypeError(
-            f"{name}: {which} is {type_name(type(x))}, no array; pass an array of NumPy, "
+            f"{name}: {which} is {type_name(type(x))}, not an array; pass an array of NumPy, "
             f"PyTorch, JAX, CuPy, Dask or any Array API library{example}"
         )
     return executor

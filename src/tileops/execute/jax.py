@@ -57,7 +57,7 @@ class Jax(Executor):
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Give the shape; a reference is refused, which JAX traces like an array."""
         if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
-            raise DTypeError(f"{name}: the input is a Ref of JAX, no array; pass its x[...]")
+            raise DTypeError(f"{name}: the input is a Ref of JAX, not an array; pass its x[...]")
         return super().shape(name, x)
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:

@@ -51,18 +51,19 @@ def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedErr
     refused = bisect_left(
         range(len(nodes)), True, key=lambda n: _refusal(model, n, version) is not None
     )
-    error = _refusal(model, refused, version) or error
+    # What stands before it is a line of the converter's own code.
+    text = str(_refusal(model, refused, version) or error).rpartition("` failed: ")[2]
     if refused:
         node = nodes[refused - 1]
         what = "it, or a node inside it," if inner_graphs(node) else "it"
         return UnsupportedError(
             f"{name_of(node)}: onnx.version_converter cannot convert {what} to opset {version}: "
-            f"{error}; declare the shapes of its inputs, in numbers, or, if there is no adapter, "
+            f"{text}; declare the shapes of its inputs, in numbers, or, if there is no adapter, "
             f"replace it before the upgrade"
         )
     return UnsupportedError(
         f"onnx.version_converter cannot convert the inputs of the model to opset {version}: "
-        f"{error}; correct the types and shapes that the model declares"
+        f"{text}; correct the types and shapes that the model declares"
     )
 
 

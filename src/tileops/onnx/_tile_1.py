@@ -53,7 +53,7 @@ def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
         if not value.is_integer():
             raise argument.error(
                 f"{argument.operator}: {argument.name} is {value}; it must be a whole number, "
-                f"though its type may be float; pass one"
+                f"such as 2 or 2.0"
             )
         return int(value)
     with suppress(Exception):  # it is anybody's code
