@@ -1,12 +1,12 @@
-"""What Linux tells of the machine, and no other system does. No arrays."""
+"""Facts about the machine that only Linux reports. No arrays."""
 
 from functools import cache
 
 _PROCESSOR = "/sys/devices/system/cpu/modalias"
-"""Where it names the processor, its vendor first."""
+"""The file that names the processor, its vendor first."""
 
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
-"""Where it tells of its huge pages."""
+"""The folder about huge pages."""
 
 
 @cache

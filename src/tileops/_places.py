@@ -43,9 +43,10 @@ class Rows(NamedTuple):
 
 
 def matter_to(row: int) -> bool:
-    """Whether rows of so many bytes are copied slowly to some places; to ask for places takes 3 µs.
+    """Whether rows of this many bytes are copied slowly to some places.
 
-    So it is where glibc lets AMD's processors copy them; Intel's are as fast everywhere.
+    That is to be asked first: to look up places takes 3 µs. They are where glibc lets AMD's
+    processors copy them; Intel's are as fast everywhere.
     """
     return _machine.is_amd() and (row in _BY_VECTORS or row in _BY_MICROCODE)
 
@@ -78,8 +79,8 @@ def _ahead(rows: Rows) -> tuple[int, int]:
 
 
 def offset_apart(memory: int, target: int) -> int:
-    """Give how far behind an address a temporary begins from which a target is copied fast.
+    """Give how far behind `memory` a temporary is to begin, so that its copy to `target` is fast.
 
-    That is less than a `PAGE`.
+    The offset is less than a `PAGE`.
     """
     return (target - memory + _APART) % PAGE

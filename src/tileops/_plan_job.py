@@ -19,7 +19,7 @@ COPIED = 4 * 2**20
 _READ_ONCE = 4
 """A larger one whose elements lie apart is, too, if it is repeated at least this many times."""
 _WHOLE = 64
-"""Elements of so many bytes may lie apart: each of them is some lines of the cache."""
+"""Elements of this many bytes may lie apart: each of them fills whole lines of the cache."""
 
 
 class Job(NamedTuple):

@@ -21,7 +21,7 @@ _PER_APART = 0.7
 _GRAIN = 32 * 1024
 """Results of at least so many elements are shared by its threads."""
 _PER_BYTE = 0.02
-"""By so much for each byte of the result a plan has to cost less: on Intel's, loops cost half."""
+"""A plan has to cost less by this for each byte of the result: on Intel's, loops cost half."""
 
 
 @lru_cache(maxsize=4096)
