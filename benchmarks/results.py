@@ -102,11 +102,11 @@ class Results:
             self._benchmarks |= other.benchmarks(section)
 
     def benchmarks(self, section: str) -> dict[Key, pyperf.Benchmark]:
-        """Give the benchmarks of a section."""
+        """Return the benchmarks of a section."""
         return {key: self._benchmarks[key] for key in self.keys(section)}
 
     def facts_of(self, section: str) -> Mapping[str, str | int]:
-        """Give what a section's figures depend on; `facts` is what all have in common."""
+        """Return what a section's figures depend on; `facts` is what all have in common."""
         suite = pyperf.BenchmarkSuite(list(self.benchmarks(section).values()))
         return dict(suite.get_metadata())
 
@@ -125,11 +125,11 @@ class Results:
         return list(dict.fromkeys(key.case for key in self.keys(section, group)))
 
     def median(self, section: str, group: str, case: str, side: str) -> float:
-        """Give the median over all rounds of a benchmark."""
+        """Return the median over all rounds of a benchmark."""
         return float(self._benchmarks[Key(section, group, case, side)].median())
 
     def calm(self, section: str, group: str, case: str, side: str) -> float:
-        """Give the median over the calm rounds, in which all sides together took the least time.
+        """Return the median over the calm rounds, in which all sides together took the least time.
 
         Each side's times count as parts of its median, so that a slow side does not choose alone.
         """
@@ -144,7 +144,7 @@ class Results:
         return statistics.median(values[i] for i in order[: max(1, round(len(order) * CALM))])
 
     def spread(self, section: str, group: str | None = None) -> float:
-        """Give the usual deviation: the median of all deviations from medians, as a fraction."""
+        """Return the usual deviation: the median of all deviations from medians, as a fraction."""
         benchmarks = [self._benchmarks[key] for key in self.keys(section, group)]
         return statistics.median(b.median_abs_dev() / b.median() for b in benchmarks)
 

@@ -47,7 +47,7 @@ class Timing:
 def compare(
     sides: Mapping[str, Call], seconds: float, *, has_pauses: bool = False
 ) -> dict[str, Timing]:
-    """Time all sides in turn, in reverse every second round, for about so many seconds.
+    """Time all sides in turn, in reverse every second round, for about this many seconds.
 
     All have as many calls in their inner loops as the slowest of them fills a batch with, or none
     has a loop: the first call after another side's costs more than the next.

@@ -54,7 +54,7 @@ class Workload:
         return math.prod(self.target) * self.itemsize
 
     def full(self) -> "Workload":
-        """Give the same workload at the size for GPUs."""
+        """Return the same workload at the size for GPUs."""
         return dataclasses.replace(self, shape=self.full_shape, repeats=self.full_repeats)
 
 

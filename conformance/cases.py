@@ -87,14 +87,14 @@ class Case:
 
 
 def tensor_type(dtype):
-    """Give ONNX's number of a type."""
+    """Return ONNX's number of a type."""
     if dtype == "string":
         return TensorProto.STRING
     return helper.np_dtype_to_tensor_dtype(numpy_dtype(dtype))
 
 
 def numpy_dtype(dtype):
-    """Give NumPy's dtype of a name."""
+    """Return NumPy's dtype of a name."""
     return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
 
 

@@ -34,7 +34,7 @@ class _Drawing:
         return name
 
     def counts(self, values):
-        """Give counts as an initializer, a Constant, or through an Identity."""
+        """Return counts as an initializer, a Constant, or through an Identity."""
         tensor = numpy_helper.from_array(np.array(values, np.int64))
         match self.integer(0, 4):
             case 0:

@@ -25,7 +25,7 @@ class Deviation(NamedTuple):
 
 
 def outcome_here(call):
-    """Give a result of this package, or its refusal; any other error is a fault."""
+    """Return a result of this package, or its refusal; any other error is a fault."""
     try:
         return call()
     except tileops.TileOpsError as error:
@@ -33,7 +33,7 @@ def outcome_here(call):
 
 
 def outcome_there(call):
-    """Give a result of a peer, or whatever it raised."""
+    """Return a result of a peer, or whatever it raised."""
     try:
         return call()
     except Exception as error:  # noqa: BLE001 (peers refuse with errors of many types)

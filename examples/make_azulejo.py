@@ -49,7 +49,7 @@ class Canvas:
 
 
 def fold_quadrants() -> tuple[Field, Field]:
-    """Give |x| and |y| of every sample: 0 at the tile's centre, 1 on its edges."""
+    """Return |x| and |y| of every sample: 0 at the tile's centre, 1 on its edges."""
     samples = SIDE * SUPERSAMPLING
     # The fold makes the tile mirror symmetric about its edges, hence seamless.
     # Whole numbers before the division make the four quadrants equal to the last bit.

@@ -4,7 +4,7 @@ import tracemalloc
 
 
 def peak_of(call):
-    """Give the most bytes that a call holds beyond those before it."""
+    """Return the most bytes that a call holds beyond those before it."""
     tracemalloc.start()
     try:
         call()

@@ -117,12 +117,12 @@ def refused(error, match):
 
 
 def fits(name):
-    """Give a shape that an operator takes: DirectML began with four dimensions."""
+    """Return a shape that an operator takes: DirectML began with four dimensions."""
     return (2, 1, 2, 3) if name in DIRECTML else (2, 3)
 
 
 def once(name):
-    """Give the counts that leave an array of that shape as it is."""
+    """Return the counts that leave an array of that shape as it is."""
     return (1, 0) if name == "Tile-1" else ((1,) * len(fits(name)),)
 
 

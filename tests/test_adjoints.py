@@ -46,7 +46,7 @@ def summed(values, shape, index):
 
 
 def origins(shape, operator, counts):
-    """Give the place in the input of each element of the result."""
+    """Return the place in the input of each element of the result."""
     places = np.arange(int(np.prod(shape))).reshape(shape)
     oracle = reference.tiled if operator is tileops.tile else reference.expanded
     return oracle(places, counts)

@@ -51,7 +51,7 @@ def copies(draw):
 
 
 def addresses(start, shape, steps, itemsize):
-    """Give the address of each byte of an array, the bytes as a last axis."""
+    """Return the address of each byte of an array, the bytes as a last axis."""
     places = np.full((*shape, itemsize), start) + np.arange(itemsize)
     for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
         places += (np.arange(n) * step).reshape((n,) + (1,) * (len(shape) - axis))
@@ -59,7 +59,7 @@ def addresses(start, shape, steps, itemsize):
 
 
 def room(shape, steps, itemsize):
-    """Give the bytes that lie before and after the first element's address."""
+    """Return the bytes that lie before and after the first element's address."""
     ends = [step * (n - 1) for n, step in zip(shape, steps, strict=True)]
     return -sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + itemsize
 

@@ -207,7 +207,7 @@ def test_subgraphs_are_rewritten_too():
 
 
 def nested(outside, make_inside):
-    """Give a model with nodes outside of an If, which make y, and some inside its branches."""
+    """Return a model with nodes outside of an If, which make y, and some inside its branches."""
 
     def value(name):
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, [None])

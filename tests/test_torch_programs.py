@@ -330,7 +330,7 @@ def test_inductor_fuses_what_is_repeated(torch):
 
 
 def kernel(code):
-    """Give the C++ in what Inductor generated."""
+    """Return the C++ in what Inductor generated."""
     (found,) = re.findall(r"async_compile\.cpp.*?\n(.*?)\n['\"]{3}", code, re.DOTALL)
     assert "extern" in found
     return found

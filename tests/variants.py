@@ -209,7 +209,7 @@ class Variant:
         return self.plain(np.array(values, np.int64).view("V8"), "int64")
 
     def bits(self, x):
-        """Give an array's raw bytes."""
+        """Return an array's raw bytes."""
         values = np.array(self.host(x), order="C")
         return values.view(f"V{values.itemsize}")
 
@@ -228,7 +228,7 @@ class Variant:
         return x.flags.c_contiguous
 
     def place(self, x):
-        """Give what tells an array's device."""
+        """Return what tells an array's device."""
         return getattr(x, "device", None)
 
 

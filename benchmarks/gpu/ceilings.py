@@ -31,7 +31,7 @@ def measure(run: Run) -> None:
 
 
 def sides_of(library: Library, nbytes: int) -> Sides:
-    """Give what is timed, by name."""
+    """Return what is timed, by name."""
     if isinstance(library, Jax):
         return sides_of_jax(library, nbytes)
     return sides_in_place(library, nbytes)

@@ -16,7 +16,7 @@ class Pattern(NamedTuple):
     repeats: Shape
 
     def sized(self, elements: int, multiple: int = 1) -> "Pattern":
-        """Put in the largest number for which the result has at most so many elements.
+        """Put in the largest number for which the result has at most this many elements.
 
         Of 16 or more it is a multiple of `multiple`: of 16, so that wide words divide much.
         """

@@ -35,7 +35,7 @@ def show_ceilings(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def write_ceiling(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Give the fastest write of any library, in GB/s, or None if none was measured."""
+    """Return the fastest write of any library, in GB/s, or None if none was measured."""
     return max((row["written GB/s"] for row in rows if row["name"] != "copy"), default=None)
 
 

@@ -11,12 +11,12 @@ LEAST_RESULT = 256 * 10**6
 
 
 def workloads_at(scale: float) -> Iterator[Workload]:
-    """Give all workloads at a fraction of their full size."""
+    """Return all workloads at a fraction of their full size."""
     return (at_scale(workload, scale) for workload in WORKLOADS)
 
 
 def at_scale(workload: Workload, scale: float) -> Workload:
-    """Give a workload at a fraction of its full size, which is made large enough to measure.
+    """Return a workload at a fraction of its full size, which is made large enough to measure.
 
     It grows along its first axis. It shrinks there to 2, and then along its longest axis but the
     last, so that the rows stay as long as they are.

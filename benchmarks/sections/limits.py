@@ -60,7 +60,7 @@ def _touch() -> None:
 
 
 def write_limit(results: Results) -> float | None:
-    """Give the fastest fill of memory in use, in GB/s; None if this section was not measured."""
+    """Return the fastest fill of memory in use, in GB/s; None if this section was not measured."""
     fills = (results.calm(*key) for key in results.keys(SECTION, GROUP) if key.side in WARM_FILLS)
     return max((gigabytes_per_second(SIZE, seconds) for seconds in fills), default=None)
 

@@ -25,7 +25,7 @@ _RESET_PEAK = "5"
 
 
 def traced_peak(call: Call) -> int:
-    """Give the most bytes that a call has allocated at once, as NumPy and Python report them."""
+    """Return the most bytes that a call has allocated at once, as NumPy and Python report them."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -39,7 +39,7 @@ def traced_peak(call: Call) -> int:
 
 
 def resident_peak(call: Call) -> int:
-    """Give the most bytes by which a call has grown the process, whoever allocated them.
+    """Return the most bytes by which a call has grown the process, whoever allocated them.
 
     Linux keeps the highest resident size of a process and lets the process reset it. Large blocks
     must come from the system and go back to it, else memory that is kept from an earlier call

@@ -59,7 +59,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
-    """Give what a sequence holds; refuse one of more counts than any array has axes."""
+    """Return what a sequence holds; refuse one of more counts than any array has axes."""
     try:
         number = len(value)
     except OverflowError as error:
@@ -168,7 +168,7 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
 
 
 def executor_of_counts(argument: Argument, where: str, array: Any) -> Executor:
-    """Give the executor of an array of counts, or refuse one of no known library."""
+    """Return the executor of an array of counts, or refuse one of no known library."""
     executor = execute.find(array)
     if executor is None:
         found = f"{type_name(type(array))}, an array of no known library"
@@ -177,7 +177,7 @@ def executor_of_counts(argument: Argument, where: str, array: Any) -> Executor:
 
 
 def values_of(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
-    """Give the values of an array of counts, or refuse one whose values are not known now."""
+    """Return the values of an array of counts, or refuse one whose values are not known now."""
     try:
         return executor.numbers(array)
     except Exception as error:

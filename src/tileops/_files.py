@@ -123,7 +123,7 @@ def _read_pixels(path: Path, max_bytes: float | None) -> np.ndarray[Any, Any]:
 
 
 def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
-    """Give an image in a mode that arrays have: colours as RGB, transparency as a channel."""
+    """Return an image in a mode that arrays have: colours as RGB, transparency as a channel."""
     if "transparency" in image.info:
         refused = stored & _WIDENED or {image.mode} - _WITH_ALPHA.keys()
         if refused:
@@ -213,7 +213,7 @@ def _write_pixels(
 
 
 def _holds(kind: Format, mode: str | None, shape: tuple[int, ...]) -> bool:
-    """Whether a format has pixels of a mode, and so many of them along both axes."""
+    """Whether a format has pixels of a mode, and this many of them along both axes."""
     return mode in kind.modes and all(0 < side <= kind.side for side in shape[:2])
 
 
@@ -253,7 +253,7 @@ def _reserve(path: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """Give a name beside `path` to write to; rename it to `path` if all went well."""
+    """Yield a name beside `path` to write to; rename it to `path` if all went well."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".tileops-{token_hex(8)}")
     try:

@@ -20,7 +20,7 @@ def is_amd() -> bool:
 
 @cache
 def huge_page() -> int:
-    """Give the bytes of the huge pages that the kernel gives on request, 0 for none."""
+    """Return the bytes of the huge pages that the kernel gives on request, 0 for none."""
     try:
         if "[never]" in _read(f"{_HUGE_PAGES}/enabled"):
             return 0

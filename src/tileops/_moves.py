@@ -127,13 +127,13 @@ def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
 
 
 def widest_word(nest: Nest, alignment: int, words: tuple[int, ...] = WORDS) -> int:
-    """Give the widest word that divides the innermost run, all strides and the addresses."""
+    """Return the widest word that divides the innermost run, all strides and the addresses."""
     widest = gcd(nest.sizes[-1], alignment, *nest.source[:-1], *nest.target[:-1])
     return next(word for word in words if widest % word == 0)
 
 
 def box(sizes: tuple[int, ...], word: int, most: int) -> tuple[int, ...]:
-    """Cut loops down to a block of at most so many bytes, the outer ones first."""
+    """Cut loops down to a block of at most this many bytes, the outer ones first."""
     block, inside = [], word
     for n in reversed(sizes):
         block.append(max(1, min(n, most // inside)))

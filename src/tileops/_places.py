@@ -69,7 +69,7 @@ def are_slowest(rows: Rows) -> bool:
 
 
 def _ahead(rows: Rows) -> tuple[int, int]:
-    """Give how far rows are ahead of their sources: modulo a step, and that step.
+    """Return how far rows are ahead of their sources: modulo a step, and that step.
 
     It divides a page, and by multiples of it the distance differs from row to row.
     """
@@ -79,7 +79,7 @@ def _ahead(rows: Rows) -> tuple[int, int]:
 
 
 def offset_apart(memory: int, target: int) -> int:
-    """Give how far behind `memory` a temporary is to begin, so that its copy to `target` is fast.
+    """Return how far behind `memory` a temporary is to begin, so that its copy to `target` is fast.
 
     The offset is less than a `PAGE`.
     """

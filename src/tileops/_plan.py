@@ -136,7 +136,7 @@ def _row(padded: tuple[int, ...], repeats: tuple[int, ...]) -> int:
 
 
 def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Give the strides of an array that lies in the order of its elements, in bytes."""
+    """Return the strides of an array that lies in the order of its elements, in bytes."""
     strides, stride = [], itemsize
     for n in reversed(sizes):
         strides.append(stride)

@@ -40,13 +40,13 @@ _NOT_SHARED = 1024 * 1024
 
 
 def plan_cost(nest: Nest) -> float:
-    """Give what a plan costs beyond the bytes that it writes: what its steps do."""
+    """Return what a plan costs beyond the bytes that it writes: what its steps do."""
     move = plan_host(nest)
     return (LEAST_COST if move is COPY else _STEPS) + _move_cost(nest, move)
 
 
 def threads_for(nest: Nest) -> int:
-    """Give the number of threads that a copy is worth, for its bytes or for what its steps cost."""
+    """Return how many threads a copy is worth, for its bytes or for what its steps cost."""
     if nest.nbytes < _NOT_SHARED:
         return 1
     cost = plan_cost(nest) + nest.nbytes * PER_BYTE
@@ -54,7 +54,7 @@ def threads_for(nest: Nest) -> int:
 
 
 def _move_cost(nest: Nest, move: Move) -> float:
-    """Give what steps cost that carry a copy out."""
+    """Return what steps cost that carry a copy out."""
     words = prod(nest.sizes)
     match move:
         case Copy():

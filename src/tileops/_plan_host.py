@@ -35,7 +35,7 @@ a copy's time: it has none to copy them."""
 _LINE = 48
 """Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
 _COMPUTED_ROW = 32
-"""Repeats of a word, up to so many bytes of them, are put together to wider words."""
+"""Repeats of a word, up to this many bytes of them, are put together to wider words."""
 DIRECT = 64
 """Runs at least this long are copied as they are: nothing is faster."""
 _WIDE = 256
@@ -154,7 +154,7 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
 
 
 def _least_times(nest: Nest, axes: int) -> int:
-    """Give how often a block has to be written if a temporary of it is to pay.
+    """Return how often a block has to be written if a temporary of it is to pay.
 
     The wider the words, the more often, since they are written faster without it: words of 8 bytes
     in passes down a single axis eight times, elements of 20, 32 and 48 bytes 3, 8 and 18 times.
@@ -165,7 +165,7 @@ def _least_times(nest: Nest, axes: int) -> int:
 
 
 def joined_repeats(row: int, source: int) -> int:
-    """Give how many repeats of a row are copied as one run; 0 if they are copied one by one.
+    """Return how many repeats of a row are copied as one run; 0 if they are copied one by one.
 
     They are joined if the row is all of the source, and in `_JOINED`; their number makes all runs
     lie alike (see `ALIKE`). A run is longer than any row in `_JOINED`, so it is not joined again.
@@ -177,7 +177,7 @@ def joined_repeats(row: int, source: int) -> int:
 
 
 def _inside(nest: Nest) -> tuple[int, ...]:
-    """Give the sizes of the nest, but 1 for repeats of what is at least `_WIDE` by itself."""
+    """Return the sizes of the nest, but 1 for repeats of what is at least `_WIDE` by itself."""
     sizes, inside = [], nest.word
     for n, stride in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
         sizes.append(1 if stride == 0 and inside >= _WIDE else n)
@@ -211,13 +211,13 @@ def _is_last_repeated(nest: Nest) -> bool:
 
 
 def times_written(nest: Nest, block: tuple[int, ...]) -> int:
-    """Give how often the target repeats a block."""
+    """Return how often the target repeats a block."""
     loops = zip(nest.sizes, nest.source, block, strict=True)
     return prod(ceil(n / size) for n, stride, size in loops if stride == 0)
 
 
 def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:
-    """Give the sizes with as many repeats of each run as make it wide, if it has twice as many."""
+    """Return the sizes with as many repeats of a run as make it wide, if it has twice as many."""
     axis, wider = len(nest.sizes) - (1 if run == nest.word else 2), ceil(_WIDE / run)
     if nest.source[axis] != 0 or nest.sizes[axis] < 2 * wider:
         return nest.sizes
@@ -232,7 +232,7 @@ def _is_paired(nest: Nest) -> bool:
 
 
 def _run_bytes(nest: Nest) -> int:
-    """Give the bytes that are written in one go: by the innermost loop, or by one element."""
+    """Return the bytes that are written in one go: by the innermost loop, or by one element."""
     if nest.sizes and (nest.word in WORDS or nest.source[-1] == nest.word):
         return nest.sizes[-1] * nest.word
     return nest.word
@@ -250,7 +250,7 @@ def column_axes(nest: Nest) -> int:
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
-    """Choose blocks that so many threads can share, each taking the next when it has done one.
+    """Choose blocks that this many threads can share, each taking the next when it has done one.
 
     The outer loops are cut first, and no more than one of them into parts of several rounds. So the
     parts of long rows are contiguous if the target is, and pieces of their rows can be picked.

@@ -72,7 +72,7 @@ def make_job(
 def cost(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, most_threads: int
 ) -> float:
-    """Give what a copy between strides in bytes costs, as `plan_cost` does."""
+    """Return what a copy between strides in bytes costs, as `plan_cost` does."""
     job = make_job(plan, source, target, itemsize, ALIGNMENT)
     in_order = contiguous(plan.padded, itemsize)
     has_gaps = job.nest != make_job(plan, in_order, target, itemsize, ALIGNMENT).nest
@@ -94,7 +94,7 @@ def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
 
 @lru_cache(maxsize=4096)
 def new_chain(plan: Plan, itemsize: int) -> Chain:
-    """Give the repetitions that make a new result, if they cost less than a plan; else ()."""
+    """Return the repetitions that make a new result, if they cost less than a plan; else ()."""
     return plan_rows(_contiguous_job(plan, itemsize, ALIGNMENT).nest, is_new=True)
 
 

@@ -31,8 +31,8 @@ _PER_LARGE_BYTE = 0.2
 _ORDERS = 24
 """The most orders that are compared: all of four repetitions."""
 _ORDERED = 32 * 1024
-"""Orders are compared for results of at least so many bytes: for smaller ones they differ by up to
-1 µs, and their comparison would take 2 to 20."""
+"""Orders are compared for results of at least this many bytes: for smaller ones they differ by up
+to 1 µs, and their comparison would take 2 to 20."""
 
 # Bytes
 _CHAINED = 768 * 1024
@@ -42,7 +42,7 @@ _LARGEST = 3 * 1024 * 1024
 
 
 def plan_rows(nest: Nest, is_new: bool) -> Chain:
-    """Give rows and repeats, in the fastest order, if repeating rows is the fastest way; else ().
+    """Return rows and repeats, in the fastest order, if repeating rows is the fastest way; else ().
 
     Only for copies between contiguous memory. A library's own repetition writes all repeats of a
     row before the next row. Where several follow one another, all but the last make temporaries. If
@@ -83,7 +83,7 @@ def _ordered(steps: Chain, order: tuple[int, ...]) -> Chain:
 
 
 def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
-    """Give what repetitions cost one after the other: infinity if a temporary is very large.
+    """Return what repetitions cost one after the other: infinity if a temporary is very large.
 
     The last of them is carried out by broadcasting if the result is not new.
     """
@@ -97,7 +97,7 @@ def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
         if i == len(chain) - 1 and not is_new:
             cost += rows * repeats * _PER_BROADCAST_ROW
         else:
-            has_loop = row in (*WORDS, LOOPED)  # of NumPy's own, for rows of so many bytes
+            has_loop = row in (*WORDS, LOOPED)  # of NumPy's own, for rows of this many bytes
             cost += rows * (1 if has_loop else repeats) * _PER_ROW
         nbytes *= repeats
         if row > _SOURCE:

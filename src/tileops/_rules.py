@@ -269,7 +269,7 @@ EXPAND_ADJOINT = Operator(
 def apply_rules(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Give the aligned shape, the repeats of each of its axes and the result's shape, or refuse."""
+    """Return the aligned shape, the repeats of its axes and the result's shape, or refuse."""
     padded, repeats = operator.align(operator.argument, shape, counts)
     result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
     check_size(operator.argument, result, itemsize)
@@ -279,7 +279,7 @@ def apply_rules(
 def result_shape(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int = 1
 ) -> tuple[int, ...]:
-    """Give the shape of the result for an input of some shape, or refuse.
+    """Return the shape of the result for an input of some shape, or refuse.
 
     Not by a plan: here there may be a million axes, for which a plan would take 100 MB.
     """

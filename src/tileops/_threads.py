@@ -214,7 +214,7 @@ class _Pool:
         self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
     def start(self, work: Callable[[], None], count: int) -> None:
-        """Have so many threads do the work, or as many as there are.
+        """Have this many threads do the work, or as many as there are.
 
         Nobody waits for the lock: the thread that has it may be this one, in whose midst a signal's
         handler copies, or one that an interrupt has left without releasing it.
@@ -268,7 +268,7 @@ class _Pool:
 
 @cache
 def _processor() -> Callable[[], int] | None:
-    """Give the C library's function that says on which processor a thread runs.
+    """Return the C library's function that says on which processor a thread runs.
 
     None where there is none, or where threads cannot be kept off a processor.
     """

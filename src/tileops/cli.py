@@ -244,7 +244,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _usage(error: CycloptsError) -> str:
-    """Give the words of a command, and their order, if the error is about one."""
+    """Return the words of a command, and their order, if the error is about one."""
     usage = app[error.command_chain[0]].usage if error.command_chain else None
     return f" {usage}; the files come first" if usage and "SRC" in usage else ""
 

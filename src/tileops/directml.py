@@ -265,7 +265,7 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
 
 
 def _operator(feature_level: Any) -> Operator:
-    """Give the rules of a feature level, or refuse what is none."""
+    """Return the rules of a feature level, or refuse what is none."""
     found = _OPERATORS.get(feature_level) if isinstance(feature_level, str) else None
     if found is None:
         raise UnsupportedError(

@@ -30,7 +30,7 @@ class TileOpsError(Exception):
     """Any refusal of this package."""
 
     def __str__(self) -> str:
-        """Give the text, with names in it cut short: they may be anybody's, and of any length."""
+        """Return the text, with names in it cut short: they may be anybody's, and of any length."""
         # Not when the error is made: compilers trace that.
         text = super().__str__()
         if len(text) > _LONGEST_WORD:

@@ -38,7 +38,7 @@ class Checks:
             self.passed[self.group] += 1
 
     def elements(self, itemsize: int, part: float = 1.0) -> int:
-        """Give the elements of results that are compared on the host."""
+        """Return the elements of results that are compared on the host."""
         return max(2**18, int(2**21 * min(self.run.scale, 1.0) * part)) // itemsize
 
     def has_time(self, what: str) -> bool:

@@ -37,7 +37,7 @@ class Library:
         raise NotImplementedError
 
     def bits(self, x: Any) -> np.ndarray:
-        """Give the raw bytes of an array, in the order of its elements."""
+        """Return the raw bytes of an array, in the order of its elements."""
         raise NotImplementedError
 
     def from_numpy(self, array: np.ndarray) -> Any:
@@ -113,7 +113,7 @@ class Library:
         raise NotImplementedError
 
     def spin(self, cycles: int) -> None:
-        """Keep the current stream busy for so many cycles of the clock."""
+        """Keep the current stream busy for this many cycles of the clock."""
         raise NotImplementedError
 
     def most_memory(self, call: Call) -> int:

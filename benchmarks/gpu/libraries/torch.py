@@ -105,7 +105,7 @@ class Torch(Library):
         return self.xp.cuda.Stream()
 
     def use(self, stream: Any) -> contextlib.AbstractContextManager[Any]:
-        """Give PyTorch's context manager."""
+        """Return PyTorch's context manager."""
         return self.xp.cuda.stream(stream)
 
     def is_done(self, stream: Any) -> bool:

@@ -50,7 +50,7 @@ _MOST_CLASSES = 1024
 
 @cache
 def library(name: str) -> Executor:
-    """Give the executor of a library, by the library's name; this imports the library.
+    """Return the executor of a library, by the library's name; this imports the library.
 
     A library without a module here is taken for one of the Array API standard.
     """
@@ -67,7 +67,7 @@ def _standard(name: str) -> Executor:
 
 
 def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
-    """Give the executor of an array's library; DTypeError if this is no array."""
+    """Return the executor of an array's library; DTypeError if this is no array."""
     executor = find(x)
     if executor is None:
         example = ""
@@ -83,7 +83,7 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
 
 
 def find(x: Any) -> Executor | None:
-    """Give the executor of an array's library, or None."""
+    """Return the executor of an array's library, or None."""
     executor = executors.get(type(x))
     if executor is not None:
         return executor

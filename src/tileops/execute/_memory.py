@@ -24,12 +24,12 @@ class Memory(NamedTuple):
 
 @lru_cache(maxsize=256)
 def word_dtype(word: int) -> Any:
-    """Give the dtype whose elements NumPy moves fastest: of numbers, where there are such."""
+    """Return the dtype whose elements NumPy moves fastest: of numbers, where there are such."""
     return np.dtype(_NUMBERS.get(word, f"V{word}"))
 
 
 def address_of(array: Any) -> int:
-    """Give the address of a NumPy array's first element."""
+    """Return the address of a NumPy array's first element."""
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
@@ -39,13 +39,13 @@ def memory_of(array: Any) -> Memory:
 
 
 def alignment_of(*addresses: int) -> int:
-    """Give the power of two, 16 at most, that divides all addresses."""
+    """Return the power of two, 16 at most, that divides all addresses."""
     bits = reduce(or_, addresses, 16)
     return bits & -bits
 
 
 def as_array(memory: Memory, *, writable: bool = False) -> Any:
-    """Give memory as words in an array, which keeps its owner alive.
+    """Return memory as words in an array, which keeps its owner alive.
 
     Nothing is read here: without reads and writes, the memory can be any device's.
     """

@@ -68,7 +68,7 @@ def _overlap(x: Memory, out: Memory) -> bool:
 
 
 def _span(memory: Memory) -> tuple[int, int]:
-    """Give the addresses of the first byte and of that after the last."""
+    """Return the addresses of the first byte and of that after the last."""
     start = end = memory.address
     for n, stride in zip(memory.shape, memory.strides, strict=True):
         start += min(stride, 0) * (n - 1)
@@ -77,7 +77,7 @@ def _span(memory: Memory) -> tuple[int, int]:
 
 
 def _array_at(memory: Memory) -> Any:
-    """Give memory as an array, without the axes of one index: NumPy has 64 at most."""
+    """Return memory as an array, without the axes of one index: NumPy has 64 at most."""
     axes = [(n, s) for n, s in zip(memory.shape, memory.strides, strict=True) if n > 1]
     shape, strides = zip(*axes, strict=True) if axes else ((), ())
     return as_array(memory._replace(shape=shape, strides=strides))

@@ -18,7 +18,7 @@ HUGE = 4 * 2**20
 """The fewest bytes for which huge pages are asked for, here as in NumPy."""
 
 _USED_AGAIN = 32 * 2**20
-"""Below so many bytes glibc may reuse freed memory instead of asking the kernel for new."""
+"""Below this many bytes glibc may reuse freed memory instead of asking the kernel for new."""
 
 _temporaries: deque[Any] = deque(maxlen=16)
 """Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""
@@ -58,7 +58,7 @@ def prefer_huge_pages(address: int, nbytes: int) -> None:
 
 @cache
 def _madvise() -> Any:
-    """Give the C library's function where it is Linux's."""
+    """Return the C library's function where it is Linux's."""
     if not hasattr(mmap, "MADV_HUGEPAGE"):
         return None
     madvise = ctypes.CDLL(None).madvise
@@ -67,7 +67,7 @@ def _madvise() -> Any:
 
 
 def temporary(sizes: tuple[int, ...], target: Any) -> Any:
-    """Give words of memory that no other copy has, at a place from which `target` is copied fast.
+    """Return words of memory that no other copy has, at a place from which `target` is copied fast.
 
     When the copy is over, `give_back` leaves them to the next.
     """
@@ -86,12 +86,12 @@ def give_back(array: Any) -> None:
 
 
 def new_apart(sizes: tuple[int, ...], target: Any) -> Any:
-    """Give words of new memory, at a place from which `target` is copied fast."""
+    """Return words of new memory, at a place from which `target` is copied fast."""
     return _apart(np.empty(_room(sizes, target), np.uint8), sizes, target)
 
 
 def _room(sizes: tuple[int, ...], target: Any) -> int:
-    """Give the bytes in which the words find such a place, wherever these begin."""
+    """Return the bytes in which the words find such a place, wherever these begin."""
     return prod(sizes) * int(target.itemsize) + PAGE
 
 

@@ -34,7 +34,7 @@ def spread(xp: Any, x: Any, plan: Plan) -> Any:
 
 
 def native(array: Any) -> Any:
-    """Give an array in this machine's byte order, the only one that libraries beside NumPy know."""
+    """Return an array in this machine's byte order, the only one that other libraries know."""
     dtype = array.dtype
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 
@@ -67,11 +67,11 @@ class Executor:
         return library, (self.library,)
 
     def namespace(self, x: Any) -> Any:
-        """Give the functions of the standard."""
+        """Return the functions of the standard."""
         return x.__array_namespace__()
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
-        """Give the shape; ShapeError if a size is not known, which the standard marks by None."""
+        """Return the shape; ShapeError if a size is not known, which the standard marks by None."""
         try:
             shape = tuple(x.shape)
             if None not in shape:
@@ -91,7 +91,7 @@ class Executor:
         return str(x.dtype).rpartition(".")[2]
 
     def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element; a dtype of the standard tells them by finfo and iinfo."""
+        """Return the bytes of an element; a dtype of the standard tells them by finfo and iinfo."""
         for described in (x.dtype, x):
             itemsize = getattr(described, "itemsize", None)
             if itemsize is not None:
@@ -140,18 +140,18 @@ class Executor:
             )
 
     def view(self, x: Any, plan: Plan) -> Any:
-        """Give the result without a copy, or None where that cannot be, or is not certain.
+        """Return the result without a copy, or None where that cannot be, or is not certain.
 
         The standard promises no view: a `broadcast_to` may copy, as that of sparse arrays does.
         """
         return x if plan.is_identity else None
 
     def either(self, x: Any, plan: Plan) -> Any:
-        """Give the result as a view or as a copy: where `view` gave none, as a copy."""
+        """Return the result as a view or as a copy: where `view` gave none, as a copy."""
         return self.copy(x, plan)
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Give the result in memory of its own."""
+        """Return the result in memory of its own."""
         xp = self.namespace(x)
         if not plan.repeated:  # not every library's reshape copies when it is told to
             return xp.reshape(xp.asarray(x, copy=True), plan.shape)
@@ -191,7 +191,7 @@ class Executor:
         return False
 
     def numbers(self, array: Any) -> list[Any]:
-        """Give the values of a numeric array of rank 0 or 1; any error if they are not known."""
+        """Return the values of a numeric array of rank 0 or 1; any error if they are not known."""
         mask = getattr(array, "mask", None)
         if mask is not None and not callable(mask) and np.any(np.asarray(mask)):
             raise ValueError("masked values are not known")
@@ -206,7 +206,7 @@ class Executor:
         return import_module(self.library).asarray(native(array), copy=True)
 
     def to_numpy(self, x: Any) -> Any:
-        """Give an array's values as a NumPy array."""
+        """Return an array's values as a NumPy array."""
         values = np.asarray(x)
         # NumPy takes what it does not know for one object.
         if values.dtype == object and x.dtype != object:
@@ -218,7 +218,7 @@ class Executor:
         return ["cpu"]
 
     def find_device(self, name: Any) -> str | None:
-        """Give the library's name of a device, in any case of letters; None if it is not here.
+        """Return the library's name of a device, in any case of letters; None if it is not here.
 
         The only device of a kind may have no number, such as PyTorch's "cpu", which is "cpu:0".
         """
@@ -238,7 +238,7 @@ class Standard(Executor):
     __slots__ = ()
 
     def either(self, x: Any, plan: Plan) -> Any:
-        """Give what the library's own functions give."""
+        """Return what the library's own functions give."""
         if not plan.is_view:
             return self.copy(x, plan)
         xp = self.namespace(x)

@@ -93,7 +93,7 @@ def _relocated(target: Any, source: Any) -> Any:
 
 
 def _piece(target: Any, source: Any) -> int:
-    """Give the bytes of the pieces that are picked of rows that libc copies slowly; 0 for none."""
+    """Return the bytes of the pieces in which slow rows are picked; 0 for none."""
     if not _places.are_slow(_rows(target, source)):
         return 0
     row, axes = _row(source)
@@ -109,7 +109,7 @@ def _are_looped(target: Any, source: Any) -> bool:
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
-    """Whether rows are repeated, and pieces of so many bytes divide each row and each stride."""
+    """Whether rows are repeated, and pieces of this many bytes divide each row and each stride."""
     row, axes = _row(source)
     steps = source.strides[:axes]
     is_whole = all(step >= 0 and step % piece == 0 for step in (row, *steps))
@@ -124,7 +124,7 @@ def _rows(target: Any, source: Any) -> Rows:
 
 
 def _row(array: Any) -> tuple[int, int]:
-    """Give the bytes of a row and the number of axes outside of it.
+    """Return the bytes of a row and the number of axes outside of it.
 
     A row is the last axis if that is contiguous, else a single element.
     """
@@ -147,7 +147,7 @@ def _pick(target: Any, source: Any, piece: int) -> None:
 
 @lru_cache(maxsize=16)
 def _indices(shape: tuple[int, ...], steps: tuple[int, ...], pieces: int) -> Any:
-    """Give the place of each piece in the source; that of the last is the highest."""
+    """Return the place of each piece in the source; that of the last is the highest."""
     axes = np.ogrid[tuple(map(slice, (*shape, pieces)))]
     places = sum(axis * step for axis, step in zip(axes, (*steps, 1), strict=True))
     return np.ravel(places)  # writable: `take` would copy it otherwise

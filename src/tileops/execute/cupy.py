@@ -25,7 +25,7 @@ class CuPy(Executor):
     library = "cupy"
 
     def namespace(self, x: Any) -> Any:
-        """Give array_api_compat's, which is the standard's in every version of the library."""
+        """Return array_api_compat's, which is the standard's in every version of the library."""
         return array_api_compat.cupy
 
     def check(self, name: str, x: Any, plan: Plan) -> None:
@@ -64,7 +64,7 @@ class CuPy(Executor):
             return super().sum(name, g, plan, shape)
 
     def numbers(self, array: Any) -> list[Any]:
-        """Give the values, in order behind what computes them (see `to_numpy`)."""
+        """Return the values, in order behind what computes them (see `to_numpy`)."""
         with array.device:
             return super().numbers(array)
 

@@ -20,7 +20,7 @@ from tileops.execute.array_api import Executor, native
 from tileops.execute.numpy import executor as numpy_executor
 
 _MOST_CHUNKS = 2**20
-"""The most chunks of a result, or along one of its axes: naming as many takes half a minute."""
+"""The most chunks of a result, or along one axis: a graph of that many takes half a minute."""
 
 _PART = 2**24
 """The bytes up to which an axis of one chunk is repeated inside it: the library puts chunks of this
@@ -30,7 +30,7 @@ _MANY_PARTS = 1024
 
 
 class Dask(Executor):
-    """Names chunks again, and repeats axes of one chunk inside it.
+    """Uses chunks again, and repeats axes of one chunk inside it.
 
     As in the library, equal chunks of a result are one, and may be one of the input's: nobody
     writes to a chunk. What is computed as a whole has memory of its own.
@@ -41,11 +41,11 @@ class Dask(Executor):
     library = "dask"
 
     def namespace(self, x: Any) -> Any:
-        """Give array_api_compat's, as the library's arrays name none."""
+        """Return array_api_compat's, as the library's arrays name none."""
         return array_api_compat.dask.array
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
-        """Give the shape; a size that depends on data is not known before it is computed."""
+        """Return the shape; a size that depends on data is not known before it is computed."""
         for axis, size in enumerate(x.shape):
             if isnan(size):
                 raise ShapeError(
@@ -164,7 +164,7 @@ def _take_blocks(x: Any, orders: list[list[int]]) -> Any:
 
 
 def _input_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Give the chunks of an array along the axes of a plan's padded shape."""
+    """Return the chunks of an array along the axes of a plan's padded shape."""
     return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks  # type: ignore[no-any-return]
 
 
@@ -186,13 +186,13 @@ def _least_chunks(x: Any, plan: Plan) -> int:
 
 
 def _part_bytes(plan: Plan) -> int:
-    """Give the most bytes of a chunk that grows: no more than people ask of Dask, either."""
+    """Return the most bytes of a chunk that grows: no more than people ask of Dask, either."""
     most = int(parse_bytes(dask.config.get("array.chunk-size")))
     return min(most, max(_PART, plan.nbytes // _MANY_PARTS))
 
 
 def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Give the result's chunks along each axis.
+    """Return the result's chunks along each axis.
 
     An axis of one chunk is cut into as many of its repeats as `_part_bytes` has room for; one of
     several chunks has these again for each repeat.

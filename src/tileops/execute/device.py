@@ -22,7 +22,7 @@ class Kernels(NamedTuple):
     words: Callable[[Any, tuple[int, ...], tuple[int, ...], int], Any]
     """Gives an array's memory, from its first element on, in a shape, with strides, of words."""
     empty: Callable[[int, Any], Any]
-    """Gives an array of so many bytes, aligned to 16 of them, where another array is."""
+    """Gives an array of this many bytes, aligned to 16 of them, where another array is."""
     assign: Callable[[Any, Any], object]
     """Copies the second array into the first."""
 

@@ -142,7 +142,7 @@ def _repeated(x: Any, chain: Chain) -> Any:
 
 
 def _bytes(x: Any) -> Any:
-    """Give an array's bytes, padding included, as what `ndarray.repeat` reads.
+    """Return an array's bytes, padding included, as what `ndarray.repeat` reads.
 
     It would copy what is read-only or misaligned (small arrays in less time than this takes), and
     records field by field.

@@ -55,7 +55,7 @@ class Jax(Executor):
     )
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
-        """Give the shape; a reference is refused, which JAX traces like an array."""
+        """Return the shape; a reference is refused, which JAX traces like an array."""
         if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
             raise DTypeError(f"{name}: the input is a Ref of JAX, not an array; pass its x[...]")
         return super().shape(name, x)
@@ -152,7 +152,7 @@ def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
 
 @lru_cache(maxsize=64)
 def _zero_bits(dtype: Any) -> Any:
-    """Give a zero of the integers that carry a dtype's bits; None if XLA moves them unchanged.
+    """Return a zero of the integers that carry a dtype's bits; None if XLA moves them unchanged.
 
     On a CPU it moves bfloat16 and 8-bit floats as wider floats: subnormals of bfloat16 become 0, if
     the processor has instructions for it, and NaNs of 8 bits change where they are concatenated.
@@ -192,7 +192,7 @@ def _concatenate(x: Any, plan: Plan) -> Any:
 
 @partial(jax.jit, static_argnums=1)  # under a gradient only this knows the devices
 def _empty(x: Any, shape: tuple[int, ...]) -> Any:
-    """Give an array without elements that each of the devices has which have a sharded array.
+    """Return an array without elements that each of the devices has which have a sharded array.
 
     Not sharded itself: JAX gives no values of such an empty array.
     """

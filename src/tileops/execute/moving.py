@@ -111,7 +111,7 @@ class Mover:
             np.copyto(target[..., -1, :], source[..., -1, :])
 
     def empty(self, sizes: tuple[int, ...]) -> Any:
-        """Give a temporary of the target's words."""
+        """Return a temporary of the target's words."""
         if sizes not in self._taken:
             self._taken[sizes] = temporary(sizes, self._target)
         return self._taken[sizes]

@@ -26,7 +26,7 @@ class NumPy(Executor):
     library = "numpy"
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
-        """Give the shape, whose sizes are always known."""
+        """Return the shape, whose sizes are always known."""
         return x.shape  # type: ignore[no-any-return]
 
     def dtype(self, x: Any) -> str:
@@ -37,7 +37,7 @@ class NumPy(Executor):
         return name
 
     def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element, with its mask; of a reference for objects."""
+        """Return the bytes of an element, with its mask; of a reference for objects."""
         mask = np.ma.getmask(x) if isinstance(x, np.ma.MaskedArray) else np.ma.nomask
         return int(x.dtype.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
 
@@ -116,7 +116,7 @@ class NumPy(Executor):
         return total.astype(g.dtype, order="C").reshape(shape)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
-        """Give the array itself."""
+        """Return the array itself."""
         return array
 
 
@@ -129,7 +129,7 @@ def _name(dtype: Any) -> str | None:
 
 
 def _plain(name: str, which: str, array: Any) -> Any:
-    """Give an array as a plain one, or refuse one whose class adds values."""
+    """Return an array as a plain one, or refuse one whose class adds values."""
     if type(array) not in PLAIN and not isinstance(array, np.generic):
         raise DTypeError(
             f"{name}: out= works between plain NumPy arrays, and the {which} is "
@@ -139,7 +139,7 @@ def _plain(name: str, which: str, array: Any) -> Any:
 
 
 def _as_array(x: Any) -> Any:
-    """Give a scalar or a subclass as a plain array; NumPy makes zero-width text one wide."""
+    """Return a scalar or a subclass as a plain array; NumPy makes zero-width text one wide."""
     is_empty = isinstance(x, np.generic) and x.dtype.itemsize == 0
     return np.ndarray((), x.dtype) if is_empty else np.asarray(x)
 
@@ -162,7 +162,7 @@ def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
         return make(_as_array(x), plan)
     if type(x) is np.ma.MaskedArray:
         result: Any = make(np.asarray(x), plan).view(np.ma.MaskedArray)
-        result._update_from(x)  # noqa: SLF001 (the constructor would settle the fill value)
+        result._update_from(x)  # noqa: SLF001 (the constructor would fix the fill value)
         mask = np.ma.getmask(x)
         if mask is not np.ma.nomask:
             result._mask = make(mask, plan)  # noqa: SLF001 (the property would copy the mask)

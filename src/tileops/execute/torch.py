@@ -68,7 +68,7 @@ class Torch(Executor):
     max_rank = None
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
-        """Give the shape; sizes may be symbolic while tracing.
+        """Return the shape; sizes may be symbolic while tracing.
 
         Tensors without strides are refused, and those quantised along an axis.
         """
@@ -110,7 +110,7 @@ class Torch(Executor):
             )
 
     def itemsize(self, x: Any) -> int:
-        """Give the bytes of an element; not by `itemsize`, which a compiled graph would keep."""
+        """Return the bytes of an element; not by `itemsize`, which a compiled graph would keep."""
         return x.element_size()  # type: ignore[no-any-return]
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
@@ -261,7 +261,7 @@ class Torch(Executor):
 
 
 def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
-    """Give -1 for sizes that stay: an exported program would compute those that are symbols."""
+    """Return -1 for sizes that stay: an exported program would compute those that are symbols."""
     added = len(plan.shape) - rank
     axes = enumerate(zip(plan.shape, plan.repeats, strict=True))
     return tuple(-1 if i >= added and is_equal(r, 1) else n for i, (n, r) in axes)
@@ -363,7 +363,7 @@ def _move(x: Any, plan: Plan, out: Any) -> bool:
 
 
 def _words(x: Any, sizes: tuple[int, ...], strides: tuple[int, ...], word: int) -> Any:
-    """Give a tensor's storage as words, from its first element on."""
+    """Return a tensor's storage as words, from its first element on."""
     start = x.storage_offset() * x.itemsize // word
     strides = tuple(stride // word for stride in strides)
     return x.new_empty(0, dtype=_WORDS[word]).set_(x.untyped_storage(), start, sizes, strides)
@@ -410,7 +410,7 @@ def _check_stored(name: str, which: str, tensor: Any) -> None:
 
 
 def _address(x: Any) -> int:
-    """Give the first element's address, 0 for a tensor that has no memory."""
+    """Return the first element's address, 0 for a tensor that has no memory."""
     try:
         return x.data_ptr()  # type: ignore[no-any-return]
     except RuntimeError:

@@ -19,7 +19,7 @@ _PER_ROW = 2.4
 _PER_APART = 0.7
 """Each element of a row whose elements do not lie side by side in the source."""
 _GRAIN = 32 * 1024
-"""Results of at least so many elements are shared by its threads."""
+"""Results of at least this many elements are shared by its threads."""
 _PER_BYTE = 0.02
 """A plan has to cost less by this for each byte of the result: on Intel's, loops cost half."""
 

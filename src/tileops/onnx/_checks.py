@@ -15,7 +15,7 @@ INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.in
 
 
 def opset_of(model: Any) -> int:
-    """Give the version of ONNX's own operators that a model imports."""
+    """Return the version of ONNX's own operators that a model imports."""
     if not isinstance(model, onnx.ModelProto):
         raise DTypeError(
             f"the model is {type_name(type(model))}; pass an onnx.ModelProto, as onnx.load gives"

@@ -68,7 +68,7 @@ def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedErr
 
 
 def _refusal(model: Any, number: int, version: int) -> Exception | None:
-    """Give what the converter says of a model's first nodes, and None if it converts them."""
+    """Return what the converter says of a model's first nodes, and None if it converts them."""
     first = deepcopy(model)
     graph = first.graph
     del graph.node[number:]

@@ -77,7 +77,7 @@ def names_in(model: Any) -> set[str]:
 
 
 def unique_name(prefix: str, taken: set[str], number: int = 0) -> str:
-    """Give a name that nothing in the model has, and take it."""
+    """Return a name that nothing in the model has, and take it."""
     while (name := f"{prefix}_{number}") in taken:
         number += 1
     taken.add(name)
@@ -100,7 +100,7 @@ def dtype_of(declared: Any) -> str | None:
 
 
 def dims_of(declared: Any) -> Any:
-    """Give a declared shape as a tuple: numbers, symbols, and "?" for what is unknown, as is -1.
+    """Return a declared shape as a tuple: numbers, symbols, and "?" for what is unknown, as is -1.
 
     None where not even the number of axes is known.
     """
@@ -118,7 +118,7 @@ def name_of(node: Any) -> str:
 
 
 def constant_of(node: Any) -> Any:
-    """Give the value of a Constant as a tensor, whichever attribute holds it."""
+    """Return the value of a Constant as a tensor, whichever attribute holds it."""
     (attribute,) = (a for a in node.attribute if a.name in CONSTANTS)
     kind = CONSTANTS[attribute.name]
     if kind is None:

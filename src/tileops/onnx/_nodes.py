@@ -24,7 +24,7 @@ _FEEDING = ("Constant", "Identity", "Shape", "Concat")
 
 
 def executor_for(library: str) -> Executor:
-    """Give the executor of a library, which this imports; UnsupportedError if there is none."""
+    """Return the executor of a library, which this imports; UnsupportedError if there is none."""
     if not isinstance(library, str):
         raise UnsupportedError(
             f"the library is {describe(library)}; pass its name, such as 'numpy'"
@@ -123,7 +123,7 @@ def to_library(owner: str, value: Any, executor: Executor, device: str | None) -
 
 
 def to_host(owner: str, value: Any) -> Any:
-    """Give an array's values as a NumPy array: itself if it is one, else one to write to."""
+    """Return an array's values as a NumPy array: itself if it is one, else one to write to."""
     executor = execute.executor_of(owner, value)
     try:
         host = executor.to_numpy(value)

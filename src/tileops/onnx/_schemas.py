@@ -80,7 +80,7 @@ VERSIONS = {
 
 
 def in_opset(op_type: str, opset: int) -> Operator | None:
-    """Give the version of an operator that an opset has; None where it has none."""
+    """Return the version of an operator that an opset has; None where it has none."""
     versions = VERSIONS[op_type]
     since = max((version for version in versions if version <= opset), default=None)
     return None if since is None else versions[since]

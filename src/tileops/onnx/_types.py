@@ -61,7 +61,7 @@ def _check(node: Any, opset: int, what: str, found: int, taken: set[str]) -> Non
 
 
 def _result_type(node: Any, types: dict[str, int]) -> int:
-    """Give the type of what a node makes."""
+    """Return the type of what a node makes."""
     match node.op_type:
         case "Constant":
             return int(constant_of(node).data_type)

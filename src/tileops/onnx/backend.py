@@ -34,7 +34,7 @@ __all__ = ["for_library"]
 
 
 def for_library(name: str) -> type[Backend]:
-    """Give ONNX's backend interface over the arrays of a library.
+    """Return ONNX's backend interface over the arrays of a library.
 
     The class runs models of Tile and Expand nodes, in every version, and of the nodes
     that feed them: Constant, Identity, Shape and Concat. It has the methods of

@@ -12,7 +12,7 @@ __all__ = ["ops"]
 
 
 def ops(library: str = "numpy") -> list[type[OpRun]]:
-    """Give implementations of Tile and Expand for ``onnx.reference.ReferenceEvaluator``.
+    """Return implementations of Tile and Expand for ``onnx.reference.ReferenceEvaluator``.
 
     The evaluator's own pad repeats, let negative counts pass on empty tensors and
     multiply by ones, which changes NaN payloads and fails for strings. These follow the

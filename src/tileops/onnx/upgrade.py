@@ -263,7 +263,7 @@ def _rewrite(model: Any, make_repeats: Any) -> bool:
 
 
 def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: Any) -> list[Any]:
-    """Give the nodes that take a stand-in's place; none if no repeats can be made yet."""
+    """Return the nodes that take a stand-in's place; none if no repeats can be made yet."""
     made = _Nodes(taken, node.output[0])
     try:
         repeats = make_repeats(node, types, constants, made)
