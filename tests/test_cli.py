@@ -356,7 +356,7 @@ def test_no_image_is_too_large_for_an_empty_result(tmp_path, monkeypatch):
     Image.new("L", (20, 10)).save(tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
     files = tmp_path / "x.png", tmp_path / "y.npy"
-    with pytest.raises(_files.FileFormatError, match="pass --max-bytes"):
+    with pytest.raises(_files.FileError, match="pass --max-bytes"):
         cli.tile(*files, repeats=[0, 1, 1])
     cli.tile(*files, repeats=[0, 1, 1], max_bytes=0)
     assert np.load(files[1]).shape == (0, 20, 1)
@@ -372,9 +372,9 @@ def test_what_an_image_takes_is_what_it_is_read_as(tmp_path):
 def test_an_image_past_the_limit_of_pillow_needs_a_limit_of_its_own(tmp_path, monkeypatch):
     Image.new("L", (20, 10)).save(tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
-    with pytest.raises(_files.FileFormatError, match=r"x\.png: .*200 pixels.* pass --max-bytes"):
+    with pytest.raises(_files.FileError, match=r"x\.png: .*200 pixels.* pass --max-bytes"):
         _files.read(tmp_path / "x.png")
-    with pytest.raises(_files.FileFormatError, match="more than --max-bytes 199; raise it"):
+    with pytest.raises(_files.FileError, match="more than --max-bytes 199; raise it"):
         _files.read(tmp_path / "x.png", 199)
     assert _files.read(tmp_path / "x.png", 200).shape == (10, 20, 1)
     assert Image.MAX_IMAGE_PIXELS == 99

@@ -59,7 +59,7 @@ _DEEP = ";16B"
 """How Pillow's names for what a file holds end where a channel has 16 bits."""
 
 
-class FileFormatError(ValueError):
+class FileError(ValueError):
     """A file that cannot be read as an array, or an array that cannot be saved so."""
 
 
@@ -79,14 +79,14 @@ def read(path: Path, max_bytes: float | None = None) -> np.ndarray[Any, Any]:
         with warnings.catch_warnings():  # an error is one line
             warnings.simplefilter("ignore")
             return _read_pixels(path, max_bytes) if is_image(path) else _map(path)
-    except (MemoryError, FileFormatError):
+    except (MemoryError, FileError):
         raise
     except Exception as error:  # what is broken fails in parsers of many kinds
         if isinstance(error, OSError) and error.errno is not None:
             error.filename = error.filename or str(path)
             raise  # the system's
         kind = "image" if is_image(path) else ".npy file of an array of numbers or text"
-        raise FileFormatError(f"{path}: is no {kind} that can be read: {error}") from error
+        raise FileError(f"{path}: is no {kind} that can be read: {error}") from error
 
 
 def _map(path: Path) -> np.ndarray[Any, Any]:
@@ -97,7 +97,7 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
         read_header = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
         shape, _, _ = read_header(file)
     if any(size < 0 for size in shape):  # NumPy divides by the bytes of an element, even by none
-        raise FileFormatError(f"{path}: its shape is {shape}; no size may be negative")
+        raise FileError(f"{path}: its shape is {shape}; no size may be negative")
     return formats.open_memmap(path, mode="c")
 
 
@@ -106,13 +106,13 @@ def _read_pixels(path: Path, max_bytes: float | None) -> np.ndarray[Any, Any]:
         channels = 3 if image.mode in _COLOURS else len(image.getbands())
         nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)
         if max_bytes is not None and nbytes > max_bytes:
-            raise FileFormatError(
+            raise FileError(
                 f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
                 f"so does a result at the least, more than --max-bytes {max_bytes}; raise it"
             )
         stored = {str(of[-1]) for of in image.tile}
         if image.mode != "I;16" and any(kind.endswith(_DEEP) for kind in stored):
-            raise FileFormatError(
+            raise FileError(
                 f"{path}: its channels have 16 bits, of which Pillow reads 8; convert it to 8 "
                 f"bits, or to greyscale without transparency"
             )
@@ -127,7 +127,7 @@ def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
     if "transparency" in image.info:
         refused = stored & _WIDENED or {image.mode} - _WITH_ALPHA.keys()
         if refused:
-            raise FileFormatError(
+            raise FileError(
                 f"{path}: images of mode {refused.pop()} with a transparent value are not read; "
                 f"convert it to RGBA, or to greyscale without transparency"
             )
@@ -135,7 +135,7 @@ def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
     if image.mode in _COLOURS:
         return image.convert("RGB")
     if image.mode not in _MODES.values():
-        raise FileFormatError(
+        raise FileError(
             f"{path}: images of mode {image.mode} are not read; convert it to RGB or greyscale"
         )
     return image
@@ -150,7 +150,7 @@ def _open(path: Path, *, is_limited: bool) -> ImageFile.ImageFile:
     try:
         return Image.open(path, formats=tuple(kinds))
     except Image.DecompressionBombError as error:
-        raise FileFormatError(
+        raise FileError(
             f"{path}: {error} If you trust it, pass --max-bytes, which is the limit then"
         ) from error
     finally:
@@ -190,19 +190,19 @@ def _write_pixels(
             if its_mode in kind.modes:
                 taken.setdefault(name, []).append(str(number))
         kinds = " or ".join(f"{name} with {'/'.join(of)}" for name, of in taken.items())
-        raise FileFormatError(
+        raise FileError(
             f"{path}: the result has shape {shape} of {dtype}; {kind.name} takes (height, width, "
             f"channels) of {kinds} channels; save as {_others(mode, shape)}"
         )
     if not _holds(kind, mode, shape):
-        raise FileFormatError(
+        raise FileError(
             f"{path}: the result has {shape[0]} by {shape[1]} pixels; {kind.name} takes 1 to "
             f"{kind.side} along an axis; save as {_others(mode, shape)}"
         )
     try:
         pixels = np.empty(shape, dtype)
     except MemoryError as error:
-        raise FileFormatError(
+        raise FileError(
             f"{path}: {error}; use smaller counts, or save as .npy, which is written to disk"
         ) from error
     fill(pixels)
@@ -225,11 +225,11 @@ def _others(mode: str | None, shape: tuple[int, ...]) -> str:
 
 def _check_path(path: Path) -> None:
     if path.is_dir():
-        raise FileFormatError(f"{path}: is a directory; name a file")
+        raise FileError(f"{path}: is a directory; name a file")
     if path.exists() and not path.is_file():  # not to be mapped, nor replaced by a file
-        raise FileFormatError(f"{path}: is a device, pipe or socket; name a file")
+        raise FileError(f"{path}: is a device, pipe or socket; name a file")
     if path.suffix.lower() not in (".npy", *FORMATS):
-        raise FileFormatError(
+        raise FileError(
             f"{path}: suffix {path.suffix!r} is none of .npy, {', '.join(FORMATS)}; "
             f"convert the file or name it so"
         )
@@ -238,7 +238,7 @@ def _check_path(path: Path) -> None:
 def _check_space(path: Path, nbytes: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if nbytes > free:
-        raise FileFormatError(
+        raise FileError(
             f"{path.parent}: the result takes {nbytes} bytes and {free} are free; "
             f"use smaller counts or another disk"
         )

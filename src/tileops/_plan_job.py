@@ -55,7 +55,7 @@ def is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
     return next((abs(step) for n, step in axes if n > 1 and step), itemsize) != itemsize
 
 
-def copying(shape: tuple[int, ...], itemsize: int) -> Plan:
+def copy_plan(shape: tuple[int, ...], itemsize: int) -> Plan:
     """Plan the copy of an input that is not contiguous."""
     return cached_plan(TILE, shape, (1,) * len(shape), itemsize)
 
@@ -69,7 +69,7 @@ def make_job(
     return Job(nest, plan_host(nest), threads_for(nest))
 
 
-def cost(
+def copy_cost(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, most_threads: int
 ) -> float:
     """Return what a copy between strides in bytes costs, as `plan_cost` does."""
@@ -77,8 +77,10 @@ def cost(
     in_order = contiguous(plan.padded, itemsize)
     has_gaps = job.nest != make_job(plan, in_order, target, itemsize, ALIGNMENT).nest
     if has_gaps and is_copied(plan, source, itemsize):
-        first = cost(copying(plan.padded, itemsize), source, in_order, itemsize, most_threads)
-        return first + cost(plan, in_order, target, itemsize, most_threads)
+        first = copy_cost(
+            copy_plan(plan.padded, itemsize), source, in_order, itemsize, most_threads
+        )
+        return first + copy_cost(plan, in_order, target, itemsize, most_threads)
     ordered = make_contiguous_job(plan, itemsize, ALIGNMENT)
     if ordered.chain and ordered.nest == job.nest:
         return chain_cost(job.nest, ordered.chain, is_new=False)

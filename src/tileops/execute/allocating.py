@@ -18,7 +18,8 @@ HUGE = 4 * 2**20
 """The fewest bytes for which huge pages are asked for, here as in NumPy."""
 
 _USED_AGAIN = 32 * 2**20
-"""Below this many bytes glibc may reuse freed memory instead of asking the kernel for new."""
+"""Below this many bytes glibc may reuse freed memory instead of asking the kernel for new: the most
+to which its threshold grows (`DEFAULT_MMAP_THRESHOLD_MAX`, on 64 bits)."""
 
 _temporaries: deque[Any] = deque(maxlen=16)
 """Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""

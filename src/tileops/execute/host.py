@@ -20,7 +20,7 @@ from tileops._plan_job import (
     COPIED,
     Job,
     Part,
-    copying,
+    copy_plan,
     is_copied,
     make_contiguous_job,
     make_job,
@@ -53,7 +53,8 @@ _MANY_ROWS = 256
 """Smaller ones are, if they have more rows than this."""
 
 _IN_HUGE_PAGES = 16 * 2**20
-"""New results of at least this many bytes have a place of their own in huge pages."""
+"""New results of at least this many bytes are placed in huge pages: of fewer, a page of 2 MiB would
+be more than the eighth by which `empty` lets a result grow."""
 
 _UNCACHED = 32 * 2**20
 """Results of at least this many bytes, which the caches do not hold, are written in long runs."""
@@ -116,7 +117,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
 def _contiguous(x: Any, most_threads: int | None) -> Any:
     """Copy an array as large ones are copied: with threads, whatever its dtype."""
     copy = np.empty(x.shape, x.dtype)
-    write(x, copying(x.shape, x.itemsize), copy, most_threads)
+    write(x, copy_plan(x.shape, x.itemsize), copy, most_threads)
     return copy
 
 

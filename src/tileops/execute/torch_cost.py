@@ -10,7 +10,7 @@ from math import prod
 from tileops._moves import make_nest
 from tileops._plan import Plan, contiguous
 from tileops._plan_cost import LEAST_COST
-from tileops._plan_job import cost
+from tileops._plan_job import copy_cost
 
 _PER_CALL = 25.0
 """Each entry into its two innermost loops."""
@@ -43,4 +43,4 @@ def plan_costs_less(
     time -= _PER_BYTE * plan.nbytes
     itemsize = plan.nbytes // elements
     source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    return time > LEAST_COST and time > cost(plan, source, target, itemsize, threads)
+    return time > LEAST_COST and time > copy_cost(plan, source, target, itemsize, threads)

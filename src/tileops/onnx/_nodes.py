@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from tileops import execute
-from tileops._texts import describe, type_name
 from tileops.errors import (
     DTypeError,
     OutputTooLargeError,
@@ -15,37 +14,13 @@ from tileops.errors import (
     UnsupportedError,
 )
 from tileops.execute.array_api import Executor
+from tileops.execute.carrying import to_host, to_library
 from tileops.onnx._models import CONSTANTS, DEFAULT_DOMAIN, constant_of, name_of, read_tensor
 from tileops.onnx._operators import apply
 from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset
 
 _FEEDING = ("Constant", "Identity", "Shape", "Concat")
 """Nodes that feed counts to Tile and Expand. They run on NumPy, where counts are read."""
-
-
-def executor_for(library: str) -> Executor:
-    """Return the executor of a library, which this imports; UnsupportedError if there is none."""
-    if not isinstance(library, str):
-        raise UnsupportedError(
-            f"the library is {describe(library)}; pass its name, such as 'numpy'"
-        )
-    try:
-        executor = execute.library(library)
-        if library not in execute.LIBRARIES:
-            _check_makes_arrays(executor)
-    except (AttributeError, ImportError, TypeError, ValueError) as error:
-        raise UnsupportedError(
-            f"the library {library!r} is not installed, or none of the Array API standard "
-            f"({error}); pass one of {', '.join(map(repr, execute.LIBRARIES))}, or the name of "
-            f"another that is, such as 'array_api_strict'"
-        ) from error
-    return executor
-
-
-def _check_makes_arrays(executor: Executor) -> None:
-    made = executor.from_numpy(np.zeros(1), None)
-    if execute.find(made) is not executor:
-        raise TypeError(f"its asarray makes a {type_name(type(made))}, which is not its own")
 
 
 def check_node(node: Any, opset: int) -> None:
@@ -104,34 +79,6 @@ def run_node(
                 return apply(operator, data, *counts, max_bytes=max_bytes)
     except TileOpsError as error:
         raise type(error)(f"{name_of(node)}: {error}") from error
-
-
-def to_library(owner: str, value: Any, executor: Executor, device: str | None) -> Any:
-    """Copy a NumPy array into a library; an array of the library stays as it is."""
-    found = execute.executor_of(owner, value)
-    if found is executor:
-        return value
-    try:
-        return executor.from_numpy(value, device)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise DTypeError(
-            f"{owner}: {executor.library} cannot hold {found.dtype(value)} on its "
-            f"{'default device' if device is None else f'device {device}'}: {error}"
-        ) from error
-
-
-def to_host(owner: str, value: Any) -> Any:
-    """Return an array's values as a NumPy array: itself if it is one, else one to write to."""
-    executor = execute.executor_of(owner, value)
-    try:
-        host = executor.to_numpy(value)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise DTypeError(f"{owner}: {executor.library} cannot give its values: {error}") from error
-    return host if host is value or host.flags.writeable else host.copy()
 
 
 def _shape(node: Any, value: Any) -> Any:

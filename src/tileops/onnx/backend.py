@@ -16,6 +16,7 @@ from tileops._run import check_options, run
 from tileops._texts import describe, show, type_name
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
+from tileops.execute.carrying import executor_for, to_host, to_library
 from tileops.execute.numpy import PLAIN
 from tileops.onnx._checks import (
     INLINE,
@@ -26,7 +27,7 @@ from tileops.onnx._checks import (
     opset_of,
 )
 from tileops.onnx._models import dims_of, dtype_of, read_tensor
-from tileops.onnx._nodes import check_node, executor_for, run_node, to_host, to_library
+from tileops.onnx._nodes import check_node, run_node
 from tileops.onnx._schemas import VERSIONS
 from tileops.onnx._types import check_types
 
@@ -240,12 +241,12 @@ class _Prepared(BackendRep):
 
     def __post_init__(self) -> None:
         made = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
+        # How the outputs are copied that no Tile or Expand makes.
         self._copies = {
             name: Operator(TILE.argument._replace(operator=f"output {name!r}"), TILE.align)
             for name in self.outputs
             if name not in made
         }
-        """How the outputs are copied that no Tile or Expand makes."""
 
     def run(self, inputs: Any) -> tuple[Any, ...]:  # type: ignore[override]
         """Run the graph on arrays, in the order of its inputs or by name."""
