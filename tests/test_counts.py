@@ -368,3 +368,15 @@ def test_more_counts_than_any_array_has_axes_are_refused_unread(call, counts):
             call(counts)
 
     assert peak_of(refused) < 2**20
+
+
+@pytest.mark.library("numpy")
+def test_as_many_counts_as_an_array_has_axes_are_read():
+    for counts in (np.ones(64, int), UserList([1] * 64)):
+        assert tileops.tile(np.ones(1), counts).ndim == 64
+
+
+@pytest.mark.library("numpy")
+def test_the_largest_size_is_a_size():
+    assert tileops.tile_shape(2**63 - 1, 1) == (2**63 - 1,)
+    assert tileops.onnx.infer_tile_shape((2**63 - 1,), (1,)) == (2**63 - 1,)

@@ -286,6 +286,7 @@ def test_tile_shapes_known_in_part(shape, repeats, expected):
         ((2,), None, None),
         (None, (2,), None),
         ((2, 1), np.array([3]), (2, 3)),
+        (("", 1), (1, ""), (None, None)),
         ((), (), ()),
     ],
 )
@@ -387,3 +388,34 @@ def test_descriptions_do_not_unfold_arrays_that_are_no_lists_of_sizes():
         assert TensorDesc("FLOAT32", sizes).sizes is sizes
         assert peak_of(lambda sizes=sizes: TensorDesc("FLOAT32", sizes)) < 2**20
     assert TensorDesc("FLOAT32", np.array([1, 2])).sizes == (1, 2)
+
+
+class Stranger:
+    dtype, shape = "float32", ()
+
+
+@pytest.mark.library("numpy")
+def test_what_tile_1_refuses_it_refuses_in_its_own_words():
+    x, tile_1 = np.ones(1, np.float32), tileops.onnx.tile_1
+    masked = np.ma.array([2], mask=[True], dtype=np.float32)
+    for error, text, arguments in (
+        (tileops.RepeatsTypeError, "tiles is .*Stranger.* one whole number", (x, Stranger(), 0)),
+        (tileops.RepeatsTypeError, "tiles is .* masked", (x, masked, 0)),
+        (tileops.ShapeError, "for rank 0 .* a scalar has none to repeat", (x[0], 2, 0)),
+        (tileops.DTypeError, "the input has dtype int32", (np.int32(1), np.float32(2), 0)),
+    ):
+        with pytest.raises(error, match=f"^Tile-1: .*{text}"):
+            tile_1(*arguments)
+
+
+@pytest.mark.library("numpy")
+def test_what_directml_refuses_it_refuses_in_its_own_words():
+    x, tile = np.ones(1, np.float32), tileops.directml.tile
+    with pytest.raises(tileops.UnsupportedError, match="feature_level is list"):
+        tile(x, (1,), feature_level=["4.1"])
+    with pytest.raises(tileops.ShapeError, match=r"has 9 dimensions .* takes 1 to 8; "):
+        tile(x.reshape((1,) * 9), (1,) * 9)
+    with pytest.raises(tileops.ShapeError, match=r"has 1 dimension .* takes exactly 4; "):
+        tile(x, (1,), feature_level="1.0")
+    with pytest.raises(tileops.RepeatsError, match="less than 1; 1 keeps a dimension"):
+        tile(x, (0,))

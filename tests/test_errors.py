@@ -112,3 +112,48 @@ def test_an_input_that_lacks_the_last_axis_is_told_so(shape, wanted, remedy):
 def test_no_limit_is_below_zero():
     with pytest.raises(tileops.OutputTooLargeError, match=r"max_bytes=-1; .* pass None for no lim"):
         tileops.tile(np.ones(2), 2, max_bytes=-1)
+
+
+@pytest.mark.parametrize(
+    "error, text, call",
+    [
+        (
+            tileops.RepeatsError,
+            r"^tile_shape: axis 0: repeats\[0\] is -1",
+            lambda: tileops.tile_shape(1, -1),
+        ),
+        (
+            tileops.ShapeError,
+            "^expand_shape: .* target asks for 3",
+            lambda: tileops.expand_shape(2, 3),
+        ),
+        (
+            tileops.OutputTooLargeError,
+            rf"multiply to {2**100}, past",
+            lambda: tileops.tile_shape((2,) * 100, 1),
+        ),
+        (
+            tileops.OutputTooLargeError,
+            r"multiply to 2\*\*126 or more",
+            lambda: tileops.tile_shape((2,) * 200, 1),
+        ),
+        (
+            tileops.RepeatsError,
+            "an int or one-dimensional; flatten it, or pass it first",
+            lambda: tileops.tile(X, np.ones((1, 1), int)),
+        ),
+        (
+            tileops.ShapeError,
+            r"pass its \.shape, or flatten it",
+            lambda: tileops.expand(X, np.ones((1, 1), int)),
+        ),
+        (
+            tileops.RepeatsError,
+            r"must be one-dimensional; reshape it to \(1,\)",
+            lambda: tileops.onnx.tile_13(X[0], np.array(2)),
+        ),
+    ],
+)
+def test_an_error_says_what_was_given_and_what_to_pass(error, text, call):
+    with pytest.raises(error, match=text):
+        call()

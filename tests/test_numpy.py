@@ -218,11 +218,22 @@ def test_a_memory_map_gives_a_plain_array(tmp_path):
     assert out.tolist() == [1, 2, 1, 2]
 
 
+@pytest.mark.parametrize("out", [np.float64(0), [0.0]])
+def test_out_is_an_array(out):
+    with pytest.raises(tileops.DTypeError, match=r"out is .*; for this input it must be numpy.nda"):
+        tileops.tile(np.ones(()), (), out=out)
+
+
+def test_records_with_gaps_between_rows_have_views():
+    rows = np.zeros((4, 1), [("a", "i4"), ("b", "i8")])[::2]
+    assert np.shares_memory(tileops.expand(rows, (2, 3), copy=False), rows)
+
+
 def test_out_is_between_plain_arrays():
     masked = np.ma.array([1, 2], mask=[0, 1])
     out = np.zeros(4, masked.dtype)
-    for x, into in ((masked, out), (out[:2].copy(), np.ma.array(out))):
-        with pytest.raises(TypeError, match=r"out= works between plain NumPy arrays"):
+    for x, into, named in ((masked, out, "input"), (out[:2].copy(), np.ma.array(out), "out")):
+        with pytest.raises(TypeError, match=rf"between plain NumPy arrays, and the {named} is"):
             tileops.tile(x, 2, out=into)
     assert out.tolist() == [0] * 4
     out.flags.writeable = False
@@ -373,6 +384,20 @@ def test_empty_results_need_no_more_axes_than_they_have(shape, repeats):
         tileops.openvino.tile(x, repeats),
     ):
         assert (result.shape, result.dtype) == (expected, np.int8)
+
+
+def test_counts_of_an_empty_axis_overflow_nowhere():
+    x, out = np.ones((0, 2)), np.ones((0, 4))
+    assert tileops.tile(x, (2**62, 2), out=out) is out
+    for copy in (None, False):
+        assert tileops.tile(x, (2**62, 2), copy=copy).shape == (0, 4)
+    assert tileops.tile(np.ma.ones((0, 2)), (2**62, 2)).shape == (0, 4)
+    assert tileops.tile_adjoint(out, (0, 2), (2**62, 2)).shape == (0, 2)
+
+
+def test_elements_of_no_bytes_count_as_elements():
+    with pytest.raises(tileops.OutputTooLargeError, match=r"past 2\*\*63-1"):
+        tileops.tile(np.ndarray(2, "V0"), 2**63)
 
 
 def test_huge_counts_have_short_errors():

@@ -54,6 +54,12 @@ def test_copy_false_names_the_axis_that_needs_a_copy(x):
         tileops.tile(x, (3, 2), copy=False)
 
 
+@pytest.mark.library("numpy")
+def test_copy_false_names_no_axis_that_is_a_view():
+    with pytest.raises(tileops.OutputError, match="axis 2 has size 3 and is repeated 2 times"):
+        tileops.tile(np.ones((1, 2, 3)), (5, 1, 2), copy=False)
+
+
 @BOTH
 @pytest.mark.parametrize("copy", [0, 1, "yes", np.True_])
 def test_copy_takes_three_values(x, operator, copy):
@@ -240,3 +246,23 @@ def test_out_over_itself_is_refused(xp, bits):
     out = tileops.expand(base, (2, 3), copy=False)
     with pytest.raises(tileops.OutputError, match=r"on one place|read-only"):
         tileops.tile(xp.make(bits, "float32"), 3, out=out)
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "x, out",
+    [
+        (slice(3, 0, -1), slice(0, 3)),
+        (slice(3, 0, -1), slice(2, 5)),
+        (slice(0, 3), slice(4, 1, -1)),
+        (slice(2, 5), slice(3, 0, -1)),
+        (slice(0, 3), slice(2, 5)),
+        (slice(2, 5), slice(0, 3)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64])
+def test_overlap_is_seen_to_a_byte_in_either_direction(x, out, dtype):
+    memory = np.arange(6, dtype=dtype)
+    with pytest.raises(tileops.OutputError, match="overlaps the input"):
+        tileops.tile(memory[x], 1, out=memory[out])
+    assert memory.tolist() == [*range(6)]

@@ -123,7 +123,7 @@ class NumPy(Executor):
 @lru_cache(maxsize=256)
 def _name(dtype: Any) -> str | None:
     """Name a dtype, which NumPy takes 2 µs for; None where it depends on the elements."""
-    if dtype.kind == "O" or (dtype.kind == "T" and hasattr(dtype, "na_object")):
+    if dtype.kind == "O" or hasattr(dtype, "na_object"):  # text, too, may hold other objects
         return None
     return "string" if dtype.kind in "UT" else str(dtype.name)
 

@@ -8,9 +8,9 @@ from operator import index
 from typing import Any
 
 from tileops import execute
-from tileops._counts import executor_of_counts, is_array, values_of
+from tileops._counts import is_array, values_of
 from tileops._rules import Argument, check_dtype
-from tileops._texts import describe
+from tileops._texts import describe, type_name
 from tileops.errors import ShapeError, ShapeTypeError
 from tileops.onnx._schemas import FLOATS, INT64, TILE_1
 
@@ -59,14 +59,21 @@ def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
     with suppress(Exception):  # it is anybody's code
         if not isinstance(value, bool | float):
             return index(value)
-    raise argument.type_error(
-        f"{argument.operator}: {argument.name} is {describe(value)}; it must be one whole number; "
-        f"pass an int, or one element of {' or '.join(dtypes)}"
+    raise _no_number(argument, describe(value), dtypes)
+
+
+def _no_number(argument: Argument, found: str, dtypes: tuple[str, ...]) -> Exception:
+    return argument.type_error(
+        f"{argument.operator}: {argument.name} is {found}; it must be one whole number; pass an "
+        f"int, or one element of {' or '.join(dtypes)}"
     )
 
 
 def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
-    executor = executor_of_counts(argument, "", array)
+    executor = execute.find(array)
+    if executor is None:
+        found = f"{type_name(type(array))}, an array of no known library"
+        raise _no_number(argument, found, dtypes)
     check_count_dtype(argument, executor.dtype(array), dtypes)
     shape = tuple(array.shape)
     if any(size != 1 for size in shape):
