@@ -214,7 +214,7 @@ def test_a_damaged_image_is_refused(tmp_path, before, after):
     for path in damaged:
         path.write_bytes(path.read_bytes().replace(before, after))
         done = run("tile", path.name, "y.npy", "--repeats", 2, 2, 1, cwd=tmp_path)
-        refused(done, f"{path.name}: is no image that can be read")
+        refused(done, f"{path.name}: cannot be read as an image")
 
 
 def test_an_image_needs_three_counts(tmp_path):
@@ -348,7 +348,7 @@ def test_a_large_image_is_refused_before_it_is_decoded(tmp_path):
     (tmp_path / "x.png").write_bytes(cut)
     words = ("tile", "x.png", "y.png", "--repeats", 1, 1, 1)
     refused(run(*words, "--max-bytes", 26_999_999, cwd=tmp_path), "3000 by 3000", "27000000 bytes")
-    refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "no image that can be read")
+    refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "cannot be read as an image")
 
 
 def test_no_image_is_too_large_for_an_empty_result(tmp_path, monkeypatch):

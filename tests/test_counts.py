@@ -238,7 +238,9 @@ def test_what_fails_when_it_is_read_is_no_list_of_counts(counts):
 @pytest.mark.parametrize("shape", [None, ("a", 2), property(lambda _: 1 // 0)], ids=repr)
 def test_an_array_whose_shape_is_none_is_refused(shape):
     strange = failing(object, dtype=np.dtype("i8"), shape=shape, __array_namespace__=lambda _: np)
-    with pytest.raises(tileops.ShapeError, match=r"^expand: the input is .*, whose shape is no tu"):
+    with pytest.raises(
+        tileops.ShapeError, match=r"^expand: the input is .*, whose shape is not a tup"
+    ):
         tileops.expand(strange, (2, 2))
 
 

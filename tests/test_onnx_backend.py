@@ -652,7 +652,7 @@ def test_tensors_without_values_or_shape_are_refused(backend):
 
 def test_a_name_that_is_no_text_is_refused(backend):
     raw = parse_model(CHAIN).SerializeToString().replace(b"front", b"\xff\xfe\xffnt")
-    refused(backend, onnx.load_from_string(raw), "is no text")
+    refused(backend, onnx.load_from_string(raw), "is not text")
 
 
 def test_a_prepared_model_stays_as_it_was_checked(backend):

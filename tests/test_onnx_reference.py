@@ -107,7 +107,9 @@ def test_a_node_with_too_few_inputs_is_named():
         opset_imports=[helper.make_opsetid("", 13)],
     )
     new_ops = tileops.onnx.reference.ops()
-    with pytest.raises(tileops.UnsupportedError, match=r"node 'y' \(Tile\): Tile of 1 inputs"):
+    with pytest.raises(
+        tileops.UnsupportedError, match=r"node 'y' .*: opset 13 has no Tile of 1 inputs"
+    ):
         ReferenceEvaluator(model, new_ops=new_ops).run(None, {"x": np.ones(1, np.float32)})
 
 

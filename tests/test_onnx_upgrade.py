@@ -703,7 +703,7 @@ def test_odd_models_are_refused():
     nameless = onnx.load_from_string(
         constant().SerializeToString().replace(b"tiles", b"t\xff\xfees")
     )
-    with pytest.raises(tileops.UnsupportedError, match="is no text"):
+    with pytest.raises(tileops.UnsupportedError, match="is not text"):
         upgrade(nameless)
 
 

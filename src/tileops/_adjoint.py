@@ -44,9 +44,9 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     RepeatsError
         If `repeats` is refused by `tile`.
     ShapeError
-        If `shape` is no shape, or `g` has another shape than the result of `tile`.
+        If `shape` is not a shape, or `g` has another shape than the result of `tile`.
     DTypeError
-        If `g` is no array, or none of numbers.
+        If `g` is not an array of numbers.
     OutputTooLargeError
         If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
         more than 2**63-1 elements or bytes.
@@ -90,9 +90,9 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     Raises
     ------
     ShapeError
-        If `shape` is no shape, or does not expand to that of `g`.
+        If `shape` is not a shape, or does not expand to that of `g`.
     DTypeError
-        If `g` is no array, or none of numbers.
+        If `g` is not an array of numbers.
     OutputTooLargeError
         If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
         more than 2**63-1 elements or bytes.

@@ -125,7 +125,7 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
 
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
-    executor = executor_of_counts(argument, where, array)
+    executor = _executor_of(argument, where, array)
     execute.prepare_to_trace()
     shape = array.shape
     rank = len(shape)
@@ -167,7 +167,7 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
         )
 
 
-def executor_of_counts(argument: Argument, where: str, array: Any) -> Executor:
+def _executor_of(argument: Argument, where: str, array: Any) -> Executor:
     """Return the executor of an array of counts, or refuse one of no known library."""
     executor = execute.find(array)
     if executor is None:

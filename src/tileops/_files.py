@@ -85,8 +85,8 @@ def read(path: Path, max_bytes: float | None = None) -> np.ndarray[Any, Any]:
         if isinstance(error, OSError) and error.errno is not None:
             error.filename = error.filename or str(path)
             raise  # the system's
-        kind = "image" if is_image(path) else ".npy file of an array of numbers or text"
-        raise FileError(f"{path}: is no {kind} that can be read: {error}") from error
+        kind = "an image" if is_image(path) else "a .npy file of an array of numbers or text"
+        raise FileError(f"{path}: cannot be read as {kind}: {error}") from error
 
 
 def _map(path: Path) -> np.ndarray[Any, Any]:

@@ -64,9 +64,9 @@ def tile(
     ------
     RepeatsError
         If a count is negative or `repeats` has two axes or more. A count that is
-        no known integer (bool, float, traced) is also a TypeError.
+        not a known integer (bool, float, traced) is also a TypeError.
     DTypeError
-        If `x` is no array or one that the operator cannot repeat, or `out` has
+        If `x` is not an array, or one that the operator cannot repeat, or `out` has
         another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
         is of another type.
     ShapeError
@@ -159,9 +159,9 @@ def expand(
         If two sizes differ and neither is 1, if a size is negative, if `shape` has
         two axes or more, if `out` has another shape, if `x` has a size that is not
         known, or if the result has more axes than the library's arrays can have (64 in
-        NumPy). A size that is no known integer (bool, float, traced) is also a TypeError.
+        NumPy). A size that is not a known integer (bool, float, traced) is also a TypeError.
     DTypeError
-        If `x` is no array or one that the operator cannot expand, or `out` has
+        If `x` is not an array, or one that the operator cannot expand, or `out` has
         another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
         is of another type.
     OutputError
@@ -221,7 +221,7 @@ def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
     RepeatsError
         If `repeats` is refused by `tile`.
     ShapeError
-        If `shape` is no shape.
+        If `shape` is not a shape.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 
@@ -256,7 +256,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
     Raises
     ------
     ShapeError
-        If either is no shape, or two sizes differ and neither is 1.
+        If either is not a shape, or two sizes differ and neither is 1.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 

@@ -223,13 +223,13 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
     ------
     RepeatsError
         If there is not one repeat for each dimension, or one is 0, negative or does not
-        fit 32 bits. One that is no known integer (bool, float, traced) is also a
+        fit 32 bits. One that is not a known integer (bool, float, traced) is also a
         TypeError.
     ShapeError
         If the level does not have the dimension count; if a size is 0 or does not fit
         32 bits; if `out` has another shape.
     DTypeError
-        If `input` is no array; if the level does not have its dtype; if `out` has
+        If `input` is not an array; if the level does not have its dtype; if `out` has
         another or its library cannot write into arrays.
     OutputError
         If `out` overlaps `input`, is read-only or is on another device.

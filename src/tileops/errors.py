@@ -50,19 +50,19 @@ class RepeatsError(TileOpsError, ValueError):
 
 
 class ShapeError(TileOpsError, ValueError):
-    """A shape that is no shape, or that the operator cannot reach from the input's."""
+    """What is not a shape, or one that the operator cannot reach from the input's."""
 
 
 class DTypeError(TileOpsError, TypeError):
-    """An argument of the wrong kind: no array, or an array the operator cannot take."""
+    """An argument of the wrong kind: not an array, or one the operator cannot take."""
 
 
 class RepeatsTypeError(RepeatsError, DTypeError):
-    """Repeats that are no known integers (bool, float, traced): also a TypeError."""
+    """Repeats that are not known integers (bool, float, traced): also a TypeError."""
 
 
 class ShapeTypeError(ShapeError, DTypeError):
-    """A shape that is no known integers (bool, float, traced): also a TypeError."""
+    """A shape whose sizes are not known integers (bool, float, traced): also a TypeError."""
 
 
 class OutputError(TileOpsError, ValueError):

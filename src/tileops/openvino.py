@@ -58,13 +58,13 @@ def tile(data: Any, repeats: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If `repeats` is not one-dimensional. A count that is no known integer (bool,
+        If `repeats` is not one-dimensional. A count that is not a known integer (bool,
         float, traced) is also a TypeError.
     ShapeError
         If `data` has a size that is not known, or if the result has more axes than the
         library's arrays can have (64 in NumPy).
     DTypeError
-        If `data` is no array, or of a dtype that OpenVINO lacks.
+        If `data` is not an array, or of a dtype that OpenVINO lacks.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1
         elements or bytes.

@@ -67,7 +67,7 @@ def _standard(name: str) -> Executor:
 
 
 def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
-    """Return the executor of an array's library; DTypeError if this is no array."""
+    """Return the executor of an array's library; DTypeError if this is not an array."""
     executor = find(x)
     if executor is None:
         example = ""

@@ -78,7 +78,7 @@ class Executor:
                 return tuple(size if self.is_symbolic(size) else index(size) for size in shape)
         except Exception as error:
             raise ShapeError(
-                f"{name}: the input is {type_name(type(x))}, whose shape is no tuple of sizes; "
+                f"{name}: the input is {type_name(type(x))}, whose shape is not a tuple of sizes; "
                 f"pass an array of NumPy, PyTorch, JAX, CuPy, Dask or any Array API library"
             ) from error
         raise ShapeError(

@@ -65,7 +65,7 @@ def check_graph(graph: Any) -> None:
             names += [attribute.name for attribute in node.attribute]
         for name in names:
             if not isinstance(name, str):
-                raise UnsupportedError(f"the name {name!r} in the model is no text")
+                raise UnsupportedError(f"the name {name!r} in the model is not text")
         for value in declared:
             kind = value.type.tensor_type.elem_type
             if kind and kind not in TYPES:

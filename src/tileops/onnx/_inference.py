@@ -49,9 +49,9 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[Dim, ...] | None:
     ------
     RepeatsError
         If the rank and all counts are known, and there is not one for each axis, or one
-        is negative; if `repeats` is no sequence of counts.
+        is negative; if `repeats` is not a sequence of counts.
     ShapeError
-        If a size is negative, or `input_shape` is no shape.
+        If a size is negative, or `input_shape` is not a shape.
     OutputTooLargeError
         If a size of the result exceeds 2**63-1.
 
@@ -109,7 +109,7 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     ------
     ShapeError
         If both ranks are known, and two known sizes differ and neither is 1 or one is
-        negative; if an argument is no shape.
+        negative; if an argument is not a shape.
 
     See Also
     --------

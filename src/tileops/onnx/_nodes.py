@@ -72,7 +72,7 @@ def run_node(
                 # The reference evaluator checks no node before it runs.
                 if operator is None or len(inputs) != (3 if operator is TILE_1 else 2):
                     raise UnsupportedError(
-                        f"{node.op_type} of {len(inputs)} inputs is no operator of opset {opset}"
+                        f"opset {opset} has no {node.op_type} of {len(inputs)} inputs"
                     )
                 data, *counts = inputs
                 data = to_library(operator.name, data, executor, device)

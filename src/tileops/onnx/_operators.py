@@ -42,7 +42,7 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
         If `axis` is out of range, NaN or not whole, or not one element. One that
         is neither of T nor int64 is also a TypeError. If `input` has a size that is not known.
     DTypeError
-        If `input` is no array, or of another dtype.
+        If `input` is not an array, or of another dtype.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1
         elements or bytes.
@@ -94,7 +94,7 @@ def tile_6(input: Any, repeats: Any) -> Any:
     ShapeError
         If `input` has a size that is not known.
     DTypeError
-        If `input` is no array, or of a dtype that T does not include.
+        If `input` is not an array, or of a dtype that T does not include.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1
         elements or bytes.
@@ -144,7 +144,7 @@ def tile_13(input: Any, repeats: Any) -> Any:
     ShapeError
         If `input` has a size that is not known.
     DTypeError
-        If `input` is no array, or of a dtype that T does not include.
+        If `input` is not an array, or of a dtype that T does not include.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1
         elements or bytes.
@@ -196,7 +196,7 @@ def expand_8(input: Any, shape: Any) -> Any:
         axes than the library's arrays can have (64 in NumPy). Sizes of another dtype than
         int64 (bool, int32, float, traced) are also a TypeError.
     DTypeError
-        If `input` is no array, or of a dtype that T does not include.
+        If `input` is not an array, or of a dtype that T does not include.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1
         elements or bytes.
@@ -246,7 +246,7 @@ def expand_13(input: Any, shape: Any) -> Any:
         axes than the library's arrays can have (64 in NumPy). Sizes of another dtype than
         int64 (bool, int32, float, traced) are also a TypeError.
     DTypeError
-        If `input` is no array, or of a dtype that T does not include.
+        If `input` is not an array, or of a dtype that T does not include.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1
         elements or bytes.

@@ -51,7 +51,7 @@ def upgrade(model: Any) -> Any:
     Where `tiles` and `axis` are constants and the rank is known, the new node's repeats
     are a constant. Else a few standard nodes compute them when the model runs; a `tiles`
     that is not whole, and an `axis` that is not whole or out of range, still fail then.
-    An initializer that is an input, too, is no constant: a caller may override it.
+    An initializer that is an input, too, is not a constant: a caller may override it.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def upgrade(model: Any) -> Any:
         If a constant `axis` is not whole, or out of range; if it is of a type that
         `tile_1` refuses, also a TypeError.
     DTypeError
-        If the input of a Tile-1 is no float tensor, or `model` no model.
+        If the input of a Tile-1 is not a float tensor, or `model` is not a model.
     OutputTooLargeError
         If a constant `tiles` makes the result larger than 2**63-1 elements or bytes, as far
         as the sizes of the input are known.
