@@ -109,6 +109,7 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
             starts.append(offset + before)
             places.append(addresses(offset + before, sizes, steps, itemsize))
         (x, out), (read, written) = buffers, places
+        before = x.tobytes()
         index = [np.arange(m) % n for m, n in zip(plan.shape, plan.padded, strict=True)]
         read = read.reshape(*plan.padded, itemsize)
         expected = out.copy()
@@ -121,6 +122,7 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
         ]
         copy(plan, memories)
         assert out.tobytes() == expected.tobytes()
+        assert x.tobytes() == before
 
     check()
 

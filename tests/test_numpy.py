@@ -420,6 +420,17 @@ def test_classes_and_strangers_are_no_counts():
             tileops.tile(np.ones(3), counts)
 
 
+@pytest.mark.parametrize("step", [40, 64, 24, -32, -64, -40])
+def test_elements_that_numpy_picks_may_lie_apart(rng, step):
+    """Where no index is the place of each: at other multiples than of 32 bytes, or backwards."""
+    rows = 200_000  # too many bytes, and too few repeats, to be copied first
+    memory = rng.integers(0, 256, rows * 64 + 32, np.uint8)
+    x = np.ndarray((rows, 1), "V32", memory, 0 if step > 0 else rows * 64, (step, 32))
+    out = np.zeros((rows, 3), "V32")
+    assert tileops.tile(x, (1, 3), out=out) is out
+    assert out.tobytes() == np.repeat(x.copy(), 3, axis=1).tobytes()
+
+
 @pytest.mark.usefixtures("thresholds")
 def test_references_are_counted_and_never_moved_as_bytes():
     value = ["kept"]

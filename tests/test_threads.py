@@ -560,3 +560,85 @@ def test_threads_are_used_again(monkeypatch):
     for threads in (2, 4, 3, 4):
         _threads.share(Busy(), range(8), threads)
     assert _thread._count() == before + 3
+
+
+def test_no_more_helpers_are_woken_than_a_copy_may_have(monkeypatch):
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    _threads.share(Busy(), range(8), 4)
+    names = set()
+
+    def work(_):
+        names.add(threading.get_ident())
+        time.sleep(0.01)
+
+    _threads.share(work, range(16), 2)
+    assert len(names) <= 2
+
+
+def test_a_helper_is_counted_no_more_when_it_says_that_it_has_ended():
+    """Else the caller would wait for it once more, and for ever."""
+    shared, counted = _threads._Shared([]), []
+
+    class Ended:
+        def put(self, _):
+            counted.append(len(shared._helpers))
+
+    shared._ended = Ended()
+    shared.help()
+    assert counted == [0]
+
+
+def test_a_copy_is_known_to_a_fork_before_a_helper_is_at_it(monkeypatch):
+    """A child that did not know would wait for helpers that it does not have."""
+    known, start = [], _threads._Pool.start
+
+    def watched(pool, work, count):
+        known.append(work.__self__ in _threads._shared)
+        start(pool, work, count)
+
+    monkeypatch.setattr(_threads._Pool, "start", watched)
+    _threads.share(abs, range(2), 2)
+    assert known == [True]
+
+
+def fork():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads
+        return os.fork()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_completes_a_copy_that_no_helper_has_begun():
+    done, children, is_right = [], [], False
+
+    def work(item):
+        if item == 0:
+            children.append(fork())
+            if children == [0]:
+                signal.alarm(30)
+        done.append(item)
+
+    try:
+        _threads.share(work, range(4), 1)
+        is_right = done == [0, 1, 2, 3]
+    finally:
+        if children == [0]:
+            os._exit(0 if is_right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_keeps_no_copy_of_the_parents_other_threads():
+    is_over = threading.Event()
+    copy = threading.Thread(
+        target=_threads.share, args=(lambda _: is_over.wait(20), range(2), 1), daemon=True
+    )
+    copy.start()
+    while not _threads._shared:
+        time.sleep(0.01)
+    child = fork()
+    if child == 0:
+        os._exit(len(_threads._shared))
+    is_over.set()
+    copy.join(20)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

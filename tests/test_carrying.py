@@ -1,0 +1,40 @@
+"""Arrays carried into a library and back: refused by name, and free to be written to."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import tileops
+from tileops import execute
+from tileops.execute import carrying
+
+
+@pytest.mark.library("jax")
+def test_values_carried_to_the_host_may_be_written_to():
+    import jax.numpy as jnp
+
+    values = carrying.to_host("Concat", jnp.arange(3))
+    values[0] = 7
+    assert values.tolist() == [7, 1, 2]
+
+
+@pytest.mark.library("array_api_strict")
+def test_a_library_that_makes_arrays_of_another_is_refused(monkeypatch):
+    import array_api_strict
+
+    foreign = types.ModuleType("foreign")
+    foreign.__dict__.update(vars(array_api_strict), __name__="foreign")
+    monkeypatch.setitem(sys.modules, "foreign", foreign)
+    with pytest.raises(tileops.UnsupportedError, match=r"makes a .*, which is not its own"):
+        carrying.executor_for("foreign")
+
+
+@pytest.mark.library("torch")
+def test_what_a_library_cannot_hold_is_refused():
+    torch = execute.library("torch")
+    with pytest.raises(tileops.DTypeError, match=r"^Tile-13: torch cannot hold string on its def"):
+        carrying.to_library("Tile-13", np.array(["a"], object), torch, None)
+    with pytest.raises(tileops.DTypeError, match=r"cannot hold float64 on its device nowhere: "):
+        carrying.to_library("Tile-13", np.ones(1), torch, "nowhere")
