@@ -26,6 +26,16 @@ pytestmark = pytest.mark.library("numpy")
 SHAPE, REPEATS = (7, 1, 100_021, 3), (3, 4, 1)  # 25 MB of bytes, which three threads share
 
 
+def fork():
+    """Fork, though there are threads; a child that waits for its parent's ends by an alarm."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: fork with threads
+        child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+    return child
+
+
 @pytest.fixture
 def x(rng):
     return rng.integers(0, 256, SHAPE, dtype=np.uint8)
@@ -443,11 +453,8 @@ def test_a_forked_child_has_threads_of_its_own(x, monkeypatch):
     expected = np.tile(x, REPEATS)
     tileops.tile(x, REPEATS)  # the parent's threads exist now
     pool = _threads._pool
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: fork with threads
-        child = os.fork()
+    child = fork()
     if child == 0:
-        signal.alarm(30)  # a child that waits for its parent's threads ends by this
         is_right = np.array_equal(tileops.tile(x, REPEATS), expected)
         own = _threads._pool
         os._exit(0 if is_right and own is not pool and own._count == 1 else 1)
@@ -460,18 +467,14 @@ def test_a_child_of_a_fork_in_the_midst_of_a_copy_waits_for_no_helper(caller):
     """As a signal's handler forks: the helper and its part of the copy stay with the parent."""
     began, children, parent = threading.Event(), [], os.getpid()
 
-    def fork(*_):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            children.append(os.fork())
-        if children == [0]:
-            signal.alarm(30)
+    def note_fork(*_):
+        children.append(fork())
 
     def work(_):
         if is_main():
             began.wait(10)
             if caller == "works":
-                fork()
+                note_fork()
         else:
             began.set()
             time.sleep(0.1)
@@ -479,7 +482,7 @@ def test_a_child_of_a_fork_in_the_midst_of_a_copy_waits_for_no_helper(caller):
                 os.kill(parent, signal.SIGUSR1)
             time.sleep(0.2)
 
-    before = signal.signal(signal.SIGUSR1, fork)
+    before = signal.signal(signal.SIGUSR1, note_fork)
     message = ""
     try:
         _threads.share(work, range(2), 2)
@@ -498,9 +501,7 @@ def test_a_child_of_a_fork_in_the_midst_of_a_copy_waits_for_no_helper(caller):
 def test_a_forked_child_reads_the_variable_anew(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     before = _threads.available()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+    child = fork()
     if child == 0:
         os.environ[_threads.VARIABLE] = "1"
         os._exit(_threads.available())
@@ -601,12 +602,6 @@ def test_a_copy_is_known_to_a_fork_before_a_helper_is_at_it(monkeypatch):
     assert known == [True]
 
 
-def fork():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads
-        return os.fork()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_child_completes_a_copy_that_no_helper_has_begun():
     done, children, is_right = [], [], False
@@ -614,8 +609,6 @@ def test_a_child_completes_a_copy_that_no_helper_has_begun():
     def work(item):
         if item == 0:
             children.append(fork())
-            if children == [0]:
-                signal.alarm(30)
         done.append(item)
 
     try:

@@ -94,8 +94,8 @@ def _table(results: Results, group: str) -> Table:
         size = float(results.fact(SECTION, group, case, "native", "bytes"))
         native = results.calm(SECTION, group, case, "native")
         ours = results.calm(SECTION, group, case, "tileops")
-        usual = (results.median(SECTION, group, case, side) for side in ("tileops", "native"))
-        ratios.append([ratio(ours, native), ratio(*usual)])
+        medians = (results.median(SECTION, group, case, side) for side in ("tileops", "native"))
+        ratios.append([ratio(ours, native), ratio(*medians)])
         speeds = [native, ours]
         if comparison.limit:
             speeds.append(results.calm(SECTION, group, case, "fill"))
