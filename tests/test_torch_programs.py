@@ -114,6 +114,21 @@ def test_one_compilation_serves_all_sizes(torch, counter, name):
     assert counter.frame_count == 1
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_arrays_of_other_classes_compile_no_program_anew(torch, counter, name):
+    """A program guards where it looked for an array's library, and each class is new there once."""
+    program = PROGRAMS[name]
+    compiled = torch.compile(program, fullgraph=True, dynamic=True, backend=counter)
+    x, y = torch.randn(3, 4), torch.empty(5, 2)
+    expected = program(x, y)
+    assert torch.equal(compiled(x, y), expected)
+    of_numpy, of_torch = (type("Kind", (base,), {}) for base in (np.ndarray, torch.Tensor))
+    for other in (np.ones(3).view(of_numpy), x.as_subclass(of_torch)):
+        assert type(tileops.tile(other, 2)) is type(other)
+        assert torch.equal(compiled(x, y), expected)
+    assert counter.frame_count == 1
+
+
 def test_counts_of_0_and_1_need_no_compilation_of_their_own(torch, counter):
     compiled = torch.compile(lambda x, n: tileops.tile(x, (n, 1)), fullgraph=True, backend=counter)
     x = torch.randn(2, 3)

@@ -42,7 +42,13 @@ LIBRARIES = tuple(_TESTS)
 """The libraries with a module of their own."""
 
 executors: dict[type, Executor] = {}
-"""The executor for each class of arrays that was seen, the first of them if they are very many."""
+"""The executors of the classes that most arrays are of: NumPy's, and PyTorch's once it is in use.
+
+No other is added: torch.compile guards what stands here, and would compile its programs anew.
+"""
+
+_others: dict[type, Executor] = {}
+"""The executor for each other class that was seen, the first of them if they are very many."""
 
 _MOST_CLASSES = 1024
 """The most classes that are remembered, since none of them is ever freed."""
@@ -91,8 +97,12 @@ def find(x: Any) -> Executor | None:
         # Under torch.compile this is traced, which an import by its name would end.
         from tileops.execute import torch  # noqa: PLC0415
 
-        if torch.is_dynamo_compiling():
-            return torch.executor
+        if not torch.is_dynamo_compiling() and type(x) in torch.PLAIN:
+            executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
+        return torch.executor
+    executor = _others.get(type(x))
+    if executor is not None:
+        return executor
     try:
         if not hasattr(x, "dtype"):  # torch.compile cannot trace that the tests below find nothing
             return None
@@ -106,8 +116,8 @@ def find(x: Any) -> Executor | None:
         executor = _standard(_package(x.__class__))
     # All proxies, such as those of `weakref`, are of one class, whatever they stand for.
     is_proxy = x.__class__ is not type(x)
-    if executor is not None and not is_proxy and len(executors) < _MOST_CLASSES:
-        executors[type(x)] = executor
+    if executor is not None and not is_proxy and len(_others) < _MOST_CLASSES:
+        _others[type(x)] = executor
     return executor
 
 
