@@ -105,7 +105,7 @@ def make_plan(
         # fewer, since a library may copy to join axes.
         n = prod(padded)
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
-    nbytes = prod(result) * itemsize if all(map(known, result)) else 0
+    nbytes = prod(result) * itemsize if itemsize and all(map(known, result)) else 0
     strides: tuple[int, ...] = ()
     if nbytes and not merges:
         pairs = zip(contiguous(padded, itemsize), repeats, strict=True)
@@ -118,8 +118,8 @@ def make_plan(
         shape=result,
         merges=merges,
         repeated=tuple(repeated),
-        is_view=is_empty(result) or not merges,
-        is_identity=len(padded) == len(shape) and all(is_equal(r, 1) for r in repeats),
+        is_view=not merges or is_empty(result),
+        is_identity=not repeated and len(padded) == len(shape),
         nbytes=nbytes,
         row=_row(padded, repeats) if nbytes else 0,
         strides=strides,

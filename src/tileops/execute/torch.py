@@ -136,7 +136,7 @@ class Torch(Executor):
                 operator.align, argument.least, argument.greatest, shape, counts, itemsize
             )
             if plan is None:  # a size is a symbol, and so are bytes and strides, known or not
-                plan = make_plan(operator, shape, counts, itemsize)._replace(nbytes=0, strides=())
+                plan = make_plan(operator, shape, counts, 0)
             return plan
         return super().plan_shape(operator, shape, counts, itemsize)
 

@@ -7,7 +7,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 from tileops._plan import Plan, make_plan
-from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_less, known
+from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_equal, is_less, known
 from tileops._texts import show
 from tileops.errors import RepeatsError, RepeatsTypeError, TileOpsError
 
@@ -41,6 +41,11 @@ def _known(count: int) -> bool:
         or statically_known_true(count == 1)
         or statically_known_true(count < 1)
     )
+
+
+@torch.compiler.substitute_in_graph(is_equal, skip_signature_check=True)  # type: ignore[untyped-decorator]
+def _is_equal(count: int, number: int) -> bool:
+    return bool(statically_known_true(count == number))
 
 
 @torch.compiler.substitute_in_graph(is_less, skip_signature_check=True)  # type: ignore[untyped-decorator]
