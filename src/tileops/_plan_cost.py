@@ -27,7 +27,7 @@ PER_BYTE = 0.025
 """Each byte of the result, which two threads write in half the time."""
 
 # Threads
-SHARED = 6 * 1024 * 1024
+SHARED = 6 * 2**20
 """The fewest bytes for each thread: with less, it saves no more time than it takes to wake.
 
 Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan for
@@ -35,7 +35,7 @@ short rows are many.
 """
 _SHARED_COST = 600_000.0
 """Or the least that its steps and bytes cost."""
-_NOT_SHARED = 1024 * 1024
+_NOT_SHARED = 2**20
 """Copies of fewer bytes are not shared, nor is it found out what they cost."""
 
 

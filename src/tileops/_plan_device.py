@@ -12,9 +12,9 @@ _SHARE = 4
 """A temporary takes at most this part of the result."""
 _GAIN = 1.25
 """How many times fewer words must be moved for a temporary to be worth a second kernel."""
-_CHUNK = 8 * 1024 * 1024
+_CHUNK = 8 * 2**20
 """The bytes of a chunk of the source that stays in the cache while its repeats are written."""
-_CACHE = 32 * 1024 * 1024
+_CACHE = 32 * 2**20
 """The bytes of a source from which on it does not stay there as a whole."""
 
 

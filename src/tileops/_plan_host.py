@@ -49,13 +49,13 @@ _BLOCK = 512 * 1024
 """A block this large stays in a core's cache between two uses."""
 _NEAR = 8 * 1024
 """A block this large stays in its innermost cache, from which it is written twice as fast."""
-_COMPUTED_BLOCK = 2 * 1024 * 1024
+_COMPUTED_BLOCK = 2 * 2**20
 """The same for computed words, larger: a block takes several calls, each of which waits."""
 _JOINED_RUN = 768 * 1024
 """Repeats of a long row, copied as one run, are fastest if they have up to this many bytes."""
 _JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
 """The bytes of the rows whose repeats are copied as one run."""
-_CHUNK = 8 * 1024 * 1024
+_CHUNK = 8 * 2**20
 """A block of the source this large stays, while it is repeated, in the cache that cores share."""
 _STAGED = 512 * 1024
 """Results at least this large: words are computed in a temporary."""

@@ -37,7 +37,7 @@ to 1 µs, and their comparison would take 2 to 20."""
 # Bytes
 _CHAINED = 768 * 1024
 """A temporary up to this large stays in a core's cache until it is repeated."""
-_LARGEST = 3 * 1024 * 1024
+_LARGEST = 3 * 2**20
 """No temporary of repetitions is larger: two of them are there at a time."""
 
 
