@@ -314,10 +314,21 @@ def test_sizes_that_do_not_broadcast_are_refused(xp, shape, target):
         tileops.expand_shape(shape, target)
 
 
-@pytest.mark.parametrize("x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray])
+class Table:
+    """What is no array, and becomes one of NumPy, as data frames and files of arrays do."""
+
+    dtype = np.dtype("f4")
+
+    def __array__(self, dtype=None, copy=None):
+        return np.zeros((2, 3), dtype or self.dtype)
+
+
+@pytest.mark.parametrize(
+    "x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray, Table()]
+)
 @pytest.mark.usefixtures("xp")
 def test_what_is_no_array_is_refused(x):
-    is_made_one = isinstance(x, (list, tuple, int, float))  # of all else it would hold an object
+    is_made_one = isinstance(x, (list, tuple, int, float, Table))  # of all else it makes an object
     remedy = r", for example numpy\.asarray\(x\)" if is_made_one else ""
     for operator in (tileops.tile, tileops.expand):
         with pytest.raises(
