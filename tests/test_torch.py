@@ -311,9 +311,34 @@ def test_so_is_an_input_where_there_is_an_out(torch, repeats):
         ((7740, 1), (8, 17), 2, 1, False),
         # A plan costs less by two threads alone
         ((77_358, 7), (1, 8), 2, 1, True),
+        # The library's threads share results of 32 Ki elements, and none of fewer
+        ((331, 4), (3, 6), 8, 1, True),
+        ((506, 4), (1, 31), 4, 1, False),
+        # Repetitions would cost less, but the library takes no longer than one copy
+        ((46, 36), (20, 9), 1, 1, False),
     ],
 )
 def test_a_plan_moves_what_takes_the_library_longer(shape, repeats, itemsize, step, is_moved):
     plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = tuple(step * stride for stride in contiguous(shape[:-1], shape[-1]))
     assert plan_costs_less(plan, (*strides, 1), None, 2) == is_moved
+
+
+@pytest.mark.parametrize(
+    "repeats, itemsize, order, into, is_moved",
+    [
+        ((2, 2), 1, "F", "C", True),
+        ((2, 1), 2, "C", "F", True),
+        # Elements lie side by side in both
+        ((2, 2), 1, "F", "F", False),
+        # What they cost the library is less than the bytes of wider ones cost a plan
+        ((2, 2), 4, "F", "C", False),
+    ],
+)
+def test_so_it_does_elements_that_lie_apart(repeats, itemsize, order, into, is_moved):
+    plan = cached_plan(TILE, (16, 2048), repeats, itemsize)
+    source, target = (
+        contiguous(sizes, 1) if name == "C" else contiguous(sizes[::-1], 1)[::-1]
+        for sizes, name in ((plan.padded, order), (plan.shape, into))
+    )
+    assert plan_costs_less(plan, source, target, 2) == is_moved
