@@ -308,6 +308,11 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
         ((400_000, 1), (3, 2), 1, (), ()),
         # Few rows, repeated so often that each costs more than its bytes in a plan
         ((498, 3), (2, 2720), 1, (), ()),
+        # Into given memory the outermost axis comes last, whatever it costs
+        ((17, 64), (16, 16), 8, ((1, 16), (16 * 17, 16)), ((17, 16), (1, 16))),
+        # One repetition would be a copy, and threads share the copy of 800 bytes
+        ((100, 3), (1, 50), 1, ((100, 50),), ()),
+        ((8, 4), (37_620, 25), 1, ((8, 25), (1, 37_620)), ()),
     ],
 )
 def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
@@ -367,6 +372,14 @@ def test_rows_of_several_references_are_repeated_by_the_library():
         ((2_000_000, 1), (1, 3), 1, 2),
         ((26_800, 3), (1, 13), 1, 1),
         ((27_000, 3), (1, 13), 1, 2),
+        # Passes are begun anew for each repeat
+        ((50_000, 3), (1, 16), 1, 2),
+        # Elements of 7 bytes, of 32 that NumPy picks, and words that are computed
+        ((300_000, 7), (1, 2), 1, 2),
+        ((200_000, 16), (1, 2), 2, 2),
+        ((100_000, 1), (5, 4), 4, 3),
+        # A megabyte that costs little more than its bytes
+        ((300_000, 2), (1, 2), 1, 1),
     ],
 )
 def test_copies_are_shared_for_their_bytes_or_for_what_they_cost(shape, repeats, itemsize, threads):
