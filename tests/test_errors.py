@@ -7,6 +7,7 @@ import pytest
 from onnx.parser import parse_model
 
 import tileops
+from tileops._texts import describe, show
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -157,3 +158,36 @@ def test_no_limit_is_below_zero():
 def test_an_error_says_what_was_given_and_what_to_pass(error, text, call):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "counts, text",
+    [
+        ((), "()"),
+        ((3,), "(3,)"),
+        ((2, -3), "(2, -3)"),
+        ((7,) * 64, f"({'7, ' * 63}7)"),
+        ((7,) * 65, f"({'7, ' * 64}...)"),
+        ((2**63 - 1) ** 2, "85070591730234615847396907784232501249"),
+        ((2**63 - 1) ** 2 + 1, "2**125 or more"),
+        ((1, 2**200), "(1, 2**200 or more)"),
+        (-(2**200) - 1, "-2**200 or less"),
+    ],
+)
+def test_counts_are_written_as_they_are_unless_they_are_long(counts, text):
+    assert show(counts) == text
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (None, "None"),
+        (True, "bool True"),
+        (-(2**200), "int -2**200 or less"),
+        ("n" * 198, f"str '{'n' * 198}'"),
+        ("n" * 199, f"str '{'n' * 199}..."),
+        ([0] * 65, f"list [{'0, ' * 64}...]"[:205]),
+    ],
+)
+def test_other_values_are_described_by_type_and_at_most_200_characters(value, text):
+    assert describe(value) == text

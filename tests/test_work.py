@@ -19,6 +19,7 @@ from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
 from tileops._plan_device import plan_device
 from tileops._plan_host import LOOPED, cut, host_words, plan_host
+from tileops._plan_job import make_contiguous_job, new_chain
 from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
 from tileops.execute import allocating, assigning, host, moving
@@ -322,6 +323,12 @@ def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
     assert (plan_rows(nest, is_new=True), plan_rows(nest, is_new=False)) == (new, used)
 
 
+def test_repetitions_of_a_job_are_those_into_given_memory():
+    plan = cached_plan(TILE, (100, 3), (1, 50), 1)
+    assert new_chain(plan, 1) == ((100, 50),)
+    assert make_contiguous_job(plan, 1, 16).chain == ()
+
+
 @pytest.mark.parametrize(
     "rows, row, repeats, is_repeated",
     [
@@ -468,9 +475,19 @@ def test_little_memory_is_taken_beyond_the_result(kind, size, repeats):
             (1, 2, 2),
             False,
         ),
+        (
+            lambda rng: rng.integers(0, 256, (300, 250, 63), np.uint8).view("V63").T,
+            (1, 2, 2),
+            True,
+        ),
+        (lambda rng: rng.integers(0, 256, (2, 3 * 2**20), np.uint8).T, (2, 2), True),
         (lambda _: np.broadcast_to(np.uint8(7), (2, 3 * 2**20)), (2, 2), False),
+        (lambda rng: rng.integers(0, 256, (2048, 2048), np.uint8).T, (2, 1), True),
     ],
-    ids=["transposed", "few repeats", "apart", "rows", "reversed", "wide", "one element"],
+    ids=[
+        *("transposed", "few repeats", "apart", "rows", "reversed"),
+        *("wide", "less wide", "pairs", "one element", "4 MiB"),
+    ],
 )
 def test_what_lies_apart_is_copied_first_if_it_is_repeated_often(
     make, repeats, is_copied, rng, monkeypatch
