@@ -212,6 +212,42 @@ def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is
     assert not _places.matter_to(2**20)
 
 
+@pytest.mark.parametrize(
+    "row, ahead, target, source, is_slow, is_slowest",
+    [
+        # Up to 2112 bytes: less than 256 bytes ahead, modulo a page or what divides all distances
+        (512, 0, 4096, 4096, False, False),
+        (513, 0, 4096, 4096, True, False),
+        (2112, 255, 4096, 4096, True, False),
+        (2112, 256, 4096, 4096, False, False),
+        (2112, 272, 4096, 4096, False, False),
+        (1024, 2048, 4096, 4096, False, False),
+        (1024, 4096, 4096, 4096, True, False),
+        (1024, 512, 4608, 4096, True, False),
+        (1024, 512, 4352, 256, False, False),
+        # From there on: at another place of 32 bytes, as are all rows or some
+        (2113, 0, 4096, 4096, False, False),
+        (2113, 32, 4096, 4096, False, False),
+        (2113, 16, 4096, 4096, True, False),
+        (4096, 0, 4112, 4096, True, False),
+        (4096, 0, 4096, 4112, True, False),
+        (2**20 - 1, 16, 4096, 4096, True, False),
+        (2**20, 16, 4096, 4096, False, False),
+        # Less than 16 bytes ahead, in every eighth row at least
+        (2112, 1, 4096, 4096, True, False),
+        (2113, 1, 4096, 4096, True, True),
+        (4096, 15, 4096, 4096, True, True),
+        (4096, 15, 4096 + 512, 4096, True, True),
+        (4096, 15, 4096 + 256, 4096, True, False),
+        (2**20 - 1, 1, 4096, 4096, True, True),
+        (2**20, 1, 4096, 4096, False, False),
+    ],
+)
+def test_the_places_where_rows_are_copied_slowly(row, ahead, target, source, is_slow, is_slowest):
+    rows = _places.Rows(row, ahead, (target,), (source,))
+    assert (_places.are_slow(rows), _places.are_slowest(rows)) == (is_slow, is_slowest)
+
+
 @pytest.mark.parametrize("row", [1024, 4096, 65536])
 def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
     monkeypatch.setattr(_machine, "is_amd", lambda: False)
