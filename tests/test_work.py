@@ -14,11 +14,11 @@ from benchmarks.workloads import WORKLOADS, random_array
 import tileops
 from memory import peak_of
 from tileops import _machine, _plan_job
-from tileops._moves import COPY, looped, make_nest
+from tileops._moves import COPY, Nest, looped, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
 from tileops._plan_device import plan_device
-from tileops._plan_host import LOOPED, cut, host_words, plan_host
+from tileops._plan_host import LOOPED, column_axes, cut, host_words, plan_host
 from tileops._plan_job import make_contiguous_job, new_chain
 from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
@@ -176,7 +176,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     assert (nest.word, nest.repeats_per_word) == (word, word // itemsize)
     work = work_of(nest, plan_host(nest))
     assert work.passes == 1 + word / row
-    assert work.temporary <= nest.nbytes / 4
+    assert work.temporary <= min(nest.nbytes / 4, 2**21)
     blocks = math.ceil(rows / (work.temporary / word))
     assert work.calls == blocks * (1 + row // word)
     odd = host_words(in_bytes, itemsize)
@@ -193,6 +193,9 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
         ((256, 512, 1), (1, 4, 3), 4, 1 + 1 / 4),
         ((139808, 1), (5, 3), 4, 1 + 1 / 5),
         ((689, 4), (8, 100), 8, 1 + 1 / 8),
+        ((16, 1), (20_000, 2), 4, 1 + 64 / 20_000),
+        ((29, 2), (7, 2048), 3, 1 + 1 / 7 + 43 / (7 * 2048)),
+        ((3,), (5000,), 1, 5832 / 5000),
     ],
 )
 def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):
@@ -242,8 +245,56 @@ def test_rows_are_written_in_passes_up_to_48_bytes_wide(row, repeats, word):
 
 
 def test_repeats_of_a_word_are_computed_up_to_32_bytes_of_them():
-    for repeats, copies in ((8, 2), (12, 1)):
-        assert host_words(nest_between((2**15, 1), (1, repeats), 4), 16).repeats_per_word == copies
+    for repeats, itemsize, copies in ((8, 4, 2), (12, 4, 1), (2, 1, 2), (6, 1, 1), (2, 16, 1)):
+        nest = host_words(nest_between((2**15, 1), (1, repeats), itemsize), 16)
+        assert nest.repeats_per_word == copies
+
+
+def test_words_are_computed_in_a_temporary_for_results_of_512_kib():
+    for rows, is_staged in ((2**14, True), (2**14 - 1, False)):
+        nest = host_words(nest_between((rows, 1), (1, 8), 4), 16)
+        assert nest.repeats_per_word == 2
+        assert (work_of(nest, plan_host(nest)).temporary > 0) == is_staged
+
+
+def test_and_where_they_are_written_in_passes():
+    for inner, is_staged in ((16, True), (15, False)):
+        nest = Nest((3000, inner, 4), (68, 4, 0), (544, 32, 8), 8, 2)
+        work = work_of(nest, plan_host(nest))
+        assert (work.temporary > 0) == is_staged
+        assert work.passes == (1.25 if is_staged else 1)
+
+
+@pytest.mark.parametrize(
+    "run, repeats, is_staged",
+    [(63, 5000, True), (64, 5000, False), (35, 4096, True), (35, 4095, False)],
+)
+def test_many_runs_of_less_than_64_bytes_are_put_together(run, repeats, is_staged):
+    nest = host_words(nest_between((run,), (repeats,), 1), 16)
+    assert (work_of(nest, plan_host(nest)).temporary > 0) == is_staged
+
+
+def test_runs_are_moved_as_elements_up_to_2_kib():
+    for run, word in ((2048, 2048), (2064, 8)):
+        assert host_words(nest_between((1000, run), (1, 3), 1), 16).word == word
+
+
+@pytest.mark.parametrize(
+    "sizes, axes",
+    [
+        ((1024, 3), 1),
+        ((1023, 3), 0),
+        ((64, 16, 3), 1),
+        ((1000, 15, 3), 0),
+        ((1024, 12), 1),
+        ((1024, 13), 0),
+        ((1024, 4, 12), 2),
+        ((1024, 5, 12), 0),
+    ],
+)
+def test_passes_go_down_1024_rows_of_which_16_lie_in_an_axis(sizes, axes):
+    """One pass for each of up to 12 words of a row, and of 48 bytes in all."""
+    assert column_axes(Nest(sizes, contiguous(sizes, 2), contiguous(sizes, 1), 1)) == axes
 
 
 def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():
