@@ -342,3 +342,24 @@ def test_so_it_does_elements_that_lie_apart(repeats, itemsize, order, into, is_m
         for sizes, name in ((plan.padded, order), (plan.shape, into))
     )
     assert plan_costs_less(plan, source, target, 2) == is_moved
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, threads, is_moved",
+    [
+        ((1077, 4), (9, 1), 2, 1, False),
+        ((5619, 15), (2, 1), 4, 2, False),
+        ((1840, 10), (1, 3), 8, 1, True),
+        ((1567, 11), (6, 10), 8, 2, True),
+    ],
+)
+def test_a_plan_costs_more_by_the_copy_of_an_input_that_is_transposed(
+    shape, repeats, itemsize, threads, is_moved
+):
+    plan = cached_plan(TILE, shape, repeats, itemsize)
+    assert plan_costs_less(plan, (1, shape[0]), None, threads) == is_moved
+
+
+def test_a_plan_that_would_cost_less_by_two_threads_moves_nothing_in_one():
+    plan = cached_plan(TILE, (9247, 26), (2, 16), 1)
+    assert not plan_costs_less(plan, (26, 1), None, 1)

@@ -207,6 +207,27 @@ def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, item
 
 
 @pytest.mark.parametrize(
+    "shape, repeats, run, limit",
+    [
+        ((21,), (8192,), 21, 8192),
+        ((22,), (13_210,), 22, 8192),
+        ((2, 9), (334, 10), 180, 8192),
+        ((4, 18), (1, 2048), 18, 18 * 2048 * 4 // 6),
+    ],
+)
+def test_repeats_of_a_block_are_32_bytes_apart_or_a_multiple(shape, repeats, run, limit):
+    nest = host_words(nest_between(shape, repeats, 1), 16)
+    alike = math.lcm(run, 32)
+    assert work_of(nest, plan_host(nest)).temporary == limit // alike * alike
+
+
+def test_rows_of_several_passes_are_put_together_even_for_two_repeats():
+    nest = host_words(nest_between((20_000, 1, 3), (2, 2, 1), 4), 16)
+    assert nest.sizes == (2, 20_000, 2, 3)
+    assert work_of(nest, plan_host(nest)).passes == 1.5
+
+
+@pytest.mark.parametrize(
     "row, itemsize, often",
     [(3, 1, 2), (5, 4, 3), (7, 4, 6), (4, 8, 8), (5, 8, 12), (6, 8, 18), (3, 4, 4), (3, 8, 8)],
 )
@@ -277,6 +298,12 @@ def test_many_runs_of_less_than_64_bytes_are_put_together(run, repeats, is_stage
 def test_runs_are_moved_as_elements_up_to_2_kib():
     for run, word in ((2048, 2048), (2064, 8)):
         assert host_words(nest_between((1000, run), (1, 3), 1), 16).word == word
+
+
+def test_repeats_of_bytes_are_written_in_pairs_in_each_part_that_has_many():
+    for rows, is_paired in ((2**14, True), (2**14 - 1, False)):
+        nest = Nest((2, rows, 3), (2**15, 1, 0), (2**17, 3, 1), 1)
+        assert ("Pairs" in repr(plan_host(nest))) == is_paired
 
 
 @pytest.mark.parametrize(
@@ -407,6 +434,11 @@ def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row,
     assert nest.nbytes > 13 * 2**20
     assert plan_rows(nest, is_new=True) == chain
     assert not plan_rows(nest, is_new=False)
+
+
+def test_records_that_are_not_repeated_are_copied_as_one_run():
+    x = np.arange(300, dtype=np.int32).view("i4, i4")
+    assert tileops.tile(x, 1).tobytes() == x.tobytes()
 
 
 def test_rows_of_several_references_are_repeated_by_the_library():
@@ -579,6 +611,14 @@ def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypat
     assert runs == [(joined * row, repeats // joined - (joined > 1))] * 2
     tileops.tile(x, (repeats - 2, 1), out=out[:-2])
     assert runs[2:] == [(row, repeats - 2)]
+
+
+def test_repeats_of_several_long_rows_are_not(rng, monkeypatch):
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
+    x = rng.integers(0, 256, (2, 2**15), np.uint8)
+    out = np.zeros((2, 520 * 2**15), np.uint8)
+    tileops.tile(x, (1, 520), out=out)
+    assert (out.reshape(2, 520, -1) == x[:, None]).all()
 
 
 def test_a_second_copy_of_a_kind_takes_no_memory():
