@@ -389,6 +389,12 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
         ((498, 3), (2, 2720), 1, (), ()),
         # Into given memory the outermost axis comes last, whatever it costs
         ((17, 64), (16, 16), 8, ((1, 16), (16 * 17, 16)), ((17, 16), (1, 16))),
+        # Broadcasting would take longer for each of its rows than a plan
+        ((15_522, 3, 1), (1, 3, 4), 2, (), ()),
+        ((956, 10, 1), (1, 7, 4), 2, ((9560, 4), (956, 7)), ()),
+        # The temporary would have 4 MiB; a source may
+        ((7448, 35, 1), (2, 1, 8), 2, ((1, 2), (2 * 7448 * 35, 8)), ()),
+        ((141_884, 15), (1, 2), 2, ((141_884, 2),), ()),
         # One repetition would be a copy, and threads share the copy of 800 bytes
         ((100, 3), (1, 50), 1, ((100, 50),), ()),
         ((8, 4), (37_620, 25), 1, ((8, 25), (1, 37_620)), ()),
