@@ -401,7 +401,9 @@ def test_threads_end_at_about_the_same_time(threads):
 
 
 @pytest.mark.usefixtures("thresholds")
-@pytest.mark.parametrize("dtype, repeats", [("u1", 16), ("u2", 8), ("f4", 4), ("u1", 12)])
+@pytest.mark.parametrize(
+    "dtype, repeats", [("u1", 16), ("u2", 8), ("f4", 4), ("u1", 12), ("u1", 4), ("f4", 2)]
+)
 def test_rows_with_gaps_of_elements_and_their_repeats(dtype, repeats):
     rng = np.random.default_rng(repeats)
     x = rng.integers(0, 200, (50000, 5, 1)).astype(dtype)[:, :3]

@@ -176,7 +176,7 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
     assert (nest.word, nest.repeats_per_word) == (word, word // itemsize)
     work = work_of(nest, plan_host(nest))
     assert work.passes == 1 + word / row
-    assert work.temporary <= min(nest.nbytes / 4, 2**21)
+    assert work.temporary <= min(nest.nbytes / 4, 2**21) * word / row
     blocks = math.ceil(rows / (work.temporary / word))
     assert work.calls == blocks * (1 + row // word)
     odd = host_words(in_bytes, itemsize)
@@ -196,6 +196,8 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
         ((16, 1), (20_000, 2), 4, 1 + 64 / 20_000),
         ((29, 2), (7, 2048), 3, 1 + 1 / 7 + 43 / (7 * 2048)),
         ((3,), (5000,), 1, 5832 / 5000),
+        ((6, 45), (1487, 8), 1, 1 + 1 / 1487),
+        ((20, 20), (20, 1000), 1, 1 + 1 / 20 + 13 / (20 * 1000)),
     ],
 )
 def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):
@@ -268,6 +270,13 @@ def test_rows_are_written_in_passes_up_to_48_bytes_wide(row, repeats, word):
 def test_repeats_of_a_word_are_computed_up_to_32_bytes_of_them():
     for repeats, itemsize, copies in ((8, 4, 2), (12, 4, 1), (2, 1, 2), (6, 1, 1), (2, 16, 1)):
         nest = host_words(nest_between((2**15, 1), (1, repeats), itemsize), 16)
+        assert nest.repeats_per_word == copies
+
+
+def test_words_that_are_computed_divide_the_steps_from_row_to_row():
+    plan = cached_plan(TILE, (2**15, 1), (1, 4), 1)
+    for step, copies in ((4, 4), (8, 4), (6, 1), (5, 1)):
+        nest = host_words(make_nest(plan, (1, 1), (step, 1), 1), 16)
         assert nest.repeats_per_word == copies
 
 
