@@ -196,7 +196,6 @@ def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, rep
         ((16, 1), (20_000, 2), 4, 1 + 64 / 20_000),
         ((29, 2), (7, 2048), 3, 1 + 1 / 7 + 43 / (7 * 2048)),
         ((3,), (5000,), 1, 5832 / 5000),
-        ((6, 45), (1487, 8), 1, 1 + 1 / 1487),
         ((20, 20), (20, 1000), 1, 1 + 1 / 20 + 13 / (20 * 1000)),
     ],
 )
@@ -221,6 +220,11 @@ def test_repeats_of_a_block_are_32_bytes_apart_or_a_multiple(shape, repeats, run
     nest = host_words(nest_between(shape, repeats, 1), 16)
     alike = math.lcm(run, 32)
     assert work_of(nest, plan_host(nest)).temporary == limit // alike * alike
+
+
+def test_but_a_block_of_all_of_the_source_is_left_whole():
+    nest = host_words(nest_between((6, 45), (1487, 8), 1), 16)
+    assert work_of(nest, plan_host(nest)).temporary == 6 * 45 * 8
 
 
 def test_rows_of_several_passes_are_put_together_even_for_two_repeats():
