@@ -379,6 +379,11 @@ def test_parts_of_long_rows_are_contiguous_and_enough(sizes, steps, threads):
     assert parts >= 4 * threads or block == (1,) * len(block)
 
 
+def test_an_outer_axis_of_short_rows_is_cut_however_few_rounds_it_has():
+    nest = Nest((10, 1000, 4, 3), (4000, 3, 0, 1), (16_000, 12, 3, 1), 1)
+    assert _plan_host.cut(nest, 5) == (2, 1000, 4, 3)
+
+
 @pytest.mark.parametrize("threads", range(2, 9))
 def test_each_thread_has_one_part_of_short_rows(threads):
     for rows in (1000, 1001, 100_003):
@@ -412,6 +417,13 @@ def test_rows_with_gaps_of_elements_and_their_repeats(dtype, repeats):
     assert tileops.tile(x, (1, 1, repeats), out=out) is out
     assert out.tobytes() == expected
     assert tileops.tile(x, (1, 1, repeats)).tobytes() == expected
+
+
+def test_bytes_and_their_repeats_in_rows_with_gaps():
+    x = np.random.default_rng(0).integers(1, 256, (20_001, 1), np.uint8)
+    room = np.zeros((20_001, 5), np.uint8)
+    tileops.tile(x, (1, 3), out=room[:, :3])
+    assert room.tobytes() == b"".join(bytes([byte] * 3 + [0, 0]) for byte in x[:, 0])
 
 
 def test_bytes_and_their_repeats_in_four_threads_at_once():
