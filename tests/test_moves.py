@@ -12,6 +12,7 @@ import tileops
 from tileops import _machine, _places, _plan_host
 from tileops._moves import Nest, blocks
 from tileops._plan import cached_plan, contiguous
+from tileops._plan_job import make_parts
 from tileops._rules import TILE
 from tileops.execute import assigning, device, host
 from tileops.execute._memory import Memory, alignment_of, as_array
@@ -392,6 +393,14 @@ def test_each_thread_has_one_part_of_short_rows(threads):
         taken = [along.stop - along.start for along, *_ in parts]
         assert len(taken) == threads
         assert max(taken) - min(taken) <= 2 * threads
+
+
+def test_each_part_is_planned_for_its_own_sizes():
+    nest = Nest((4, 2048), (18, 0), (2048 * 18, 18), 18)
+    for part in make_parts(nest, 2):
+        sizes = np.broadcast_to(np.uint8(0), nest.sizes)[part.slices].shape
+        assert part.move == _plan_host.plan_host(nest._replace(sizes=sizes))
+        assert part.move != _plan_host.plan_host(nest)
 
 
 @pytest.mark.parametrize("threads", range(2, 9))

@@ -421,9 +421,9 @@ def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
 
 
 def test_repetitions_of_a_job_are_those_into_given_memory():
-    plan = cached_plan(TILE, (100, 3), (1, 50), 1)
-    assert new_chain(plan, 1) == ((100, 50),)
-    assert make_contiguous_job(plan, 1, 16).chain == ()
+    plan = cached_plan(TILE, (256, 16), (2, 32), 8)
+    assert new_chain(plan, 8) == ((1, 2), (512, 32))
+    assert make_contiguous_job(plan, 8, 16).chain == ()
 
 
 @pytest.mark.parametrize(
