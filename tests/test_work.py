@@ -424,6 +424,8 @@ def test_repetitions_of_a_job_are_those_into_given_memory():
     plan = cached_plan(TILE, (256, 16), (2, 32), 8)
     assert new_chain(plan, 8) == ((1, 2), (512, 32))
     assert make_contiguous_job(plan, 8, 16).chain == ()
+    plan = cached_plan(TILE, (1000, 3, 1), (2, 3, 4), 1)
+    assert new_chain(plan, 1) == ((3000, 4), (1000, 3), (1, 2))
 
 
 @pytest.mark.parametrize(
