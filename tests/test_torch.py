@@ -316,6 +316,8 @@ def test_so_is_an_input_where_there_is_an_out(torch, repeats):
         ((506, 4), (1, 31), 4, 1, False),
         # Repetitions would cost less, but the library takes no longer than one copy
         ((46, 36), (20, 9), 1, 1, False),
+        # PyTorch has made the result, into which repetitions cost more than into a new one
+        ((3577, 1), (9, 13), 2, 1, False),
     ],
 )
 def test_a_plan_moves_what_takes_the_library_longer(shape, repeats, itemsize, step, is_moved):
