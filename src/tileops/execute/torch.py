@@ -225,7 +225,9 @@ class Torch(Executor):
             _check_stored(name, "the input", x)
             _check_stored(name, "out", out)
             _out.check_memory(name, _memory(x), _memory(out))
-            if _pays(x, plan, out.stride()) and _is_private(x) and _is_private(out):
+            if _pays(x, plan, out.stride()) and all(
+                _is_plain(t) and _is_private(t) for t in (x, out)
+            ):
                 if not out.is_inference():
                     # Before a byte is written: an interrupt may come in the midst.
                     torch.autograd.graph.increment_version(out)
@@ -313,14 +315,12 @@ def _is_recording() -> bool:
 
 
 def _is_private(x: Any) -> bool:
-    """Whether a tensor's bytes may be moved behind PyTorch's back.
+    """Whether the bytes of a plain tensor may be moved behind PyTorch's back.
 
-    Not inside a transform of torch.func, forward gradients, or a mode that intercepts
-    operations: those have to see one.
+    Not inside a transform of torch.func or forward gradients: those have to see an operation.
     """
     return (
-        _is_plain(x)
-        and not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these three)
+        not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these three)
         and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and _address(x) != 0
@@ -342,11 +342,11 @@ def _is_stored(x: Any) -> bool:
 
 
 def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
-    result = x.new_empty(plan.shape)
+    result = x.new_empty(*plan.shape)  # sizes one by one are read faster than a tuple
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
     if not (is_moved and _move(x, plan, result)):
-        result.view(plan.spread).copy_(x.reshape(plan.split))
+        result.view(*plan.spread).copy_(x.reshape(*plan.split))
     return result
 
 
