@@ -19,7 +19,7 @@ from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
 from tileops._plan_device import plan_device
 from tileops._plan_host import LOOPED, column_axes, cut, host_words, plan_host
-from tileops._plan_job import make_contiguous_job, new_chain
+from tileops._plan_job import assigned_row, make_contiguous_job, new_chain
 from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
 from tileops.execute import allocating, assigning, host, moving
@@ -455,6 +455,57 @@ def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row,
     assert nest.nbytes > 13 * 2**20
     assert plan_rows(nest, is_new=True) == chain
     assert not plan_rows(nest, is_new=False)
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, gap, row",
+    [
+        # Few rows, and many long ones
+        ((128, 16), (1, 4), 1, 0, 16),
+        ((129, 16), (1, 4), 1, 0, 0),
+        ((8192, 512), (1, 2), 1, 0, 0),
+        ((8192, 513), (1, 2), 1, 0, 513),
+        ((512, 1024), (4, 1), 4, 0, 2**21),
+        # The target has gaps: more rows are few
+        ((1024, 16), (1, 4), 1, 8, 16),
+        ((1025, 16), (1, 4), 1, 8, 0),
+        ((4096, 1), (1, 3), 2, 2, 6),
+        ((4097, 1), (1, 3), 2, 2, 0),
+        # Two threads write in less time than one assignment
+        ((3 * 2**20 - 1,), (4,), 1, 0, 3 * 2**20 - 1),
+        ((3 * 2**20,), (4,), 1, 0, 0),
+        ((7,), (1,), 4, 0, 28),
+        ((1,), (1,), 4, 0, 4),
+    ],
+)
+def test_few_rows_and_long_ones_are_assigned_without_a_plan(shape, repeats, itemsize, gap, row):
+    plan = cached_plan(TILE, shape, repeats, itemsize)
+    wide = (*plan.shape[:-1], plan.shape[-1] + gap)
+    target = contiguous(wide, itemsize)
+    assert assigned_row(plan, contiguous(shape, itemsize), target, itemsize) == row
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_so_are_rows_of_elements_that_lie_apart(order):
+    plan = cached_plan(TILE, (100, 100), (1, 2), 4)
+    source = contiguous((100, 100), 4) if order == "C" else (4, 400)
+    target = (4, 400) if order == "C" else contiguous((100, 200), 4)
+    assert assigned_row(plan, source, target, 4) == 400
+
+
+def test_not_where_libc_would_take_ten_times_as_long(monkeypatch):
+    monkeypatch.setattr(_machine, "is_amd", lambda: True)
+    planned, write = [], host._write_contiguous
+    monkeypatch.setattr(host, "_write_contiguous", lambda *args: planned.append(1) or write(*args))
+    room = np.zeros(2**20 + 32, np.uint8)
+    room = room[-room.__array_interface__["data"][0] % 16 :]
+    x = np.arange(2**18, dtype=np.uint8)
+    for ahead, is_planned in ((0, False), (1, True), (15, True), (16, False)):
+        planned.clear()
+        out = room[ahead:][: 4 * x.size]
+        tileops.tile(x, 4, out=out)
+        assert (out.reshape(4, -1) == x).all()
+        assert bool(planned) == is_planned
 
 
 def test_records_that_are_not_repeated_are_copied_as_one_run():

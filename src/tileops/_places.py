@@ -20,7 +20,7 @@ _AGREEING = 256
 """They do where the target is less than this ahead of the source, modulo a page."""
 _BY_MICROCODE = range(2113, 2**20)
 """The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
-_CLOSE = 16
+CLOSE = 16
 """It takes ten times as long where the target is less than this ahead, modulo a page."""
 _COARSE = 512
 """If that distance changes by multiples of at least this from row to row, enough rows are so close
@@ -65,7 +65,7 @@ def are_slowest(rows: Rows) -> bool:
     It does where the target is 1 to 15 bytes ahead of the source, modulo a page, in many rows.
     """
     ahead, step = _ahead(rows)
-    return rows.nbytes in _BY_MICROCODE and step >= _COARSE and 0 < ahead < _CLOSE
+    return rows.nbytes in _BY_MICROCODE and step >= _COARSE and 0 < ahead < CLOSE
 
 
 def _ahead(rows: Rows) -> tuple[int, int]:

@@ -22,6 +22,14 @@ _WHOLE = 64
 """Elements of this many bytes may lie apart: each of them fills whole lines of the cache."""
 
 
+_FEW = 512
+"""Up to this many rows are copied by one assignment in less time than by a plan."""
+_FEW_APART = 4096
+"""The same where the target has gaps, or another order: a plan takes longer to begin there."""
+_LONG = 512
+"""Rows of more bytes than this are, too, however many they are."""
+
+
 class Job(NamedTuple):
     """A copy that is planned: its loops and its steps."""
 
@@ -67,6 +75,25 @@ def make_job(
     """Plan a repetition between strides in bytes, and addresses that `alignment` divides."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     return Job(nest, plan_host(nest), threads_for(nest))
+
+
+@lru_cache(maxsize=4096)
+def assigned_row(
+    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int
+) -> int:
+    """Return the bytes of the rows of a copy that takes one assignment no longer than a plan, or 0.
+
+    These are copies by one thread of few rows, or of long ones. A plan saves some ns for each row,
+    and takes 5 to 40 µs to begin: the more, the more the data have driven out of the caches.
+    """
+    if make_job(plan, source, target, itemsize, ALIGNMENT).threads > 1:
+        return 0
+    nest = make_nest(plan, source, target, itemsize)
+    row = nest.sizes[-1]
+    if row == itemsize:  # elements that do not lie side by side
+        row *= nest.sizes[-2] if len(nest.sizes) > 1 else 1
+    few = _FEW if nest.target == contiguous(nest.sizes, 1) else _FEW_APART
+    return row if row > _LONG or nest.nbytes <= few * row else 0
 
 
 def copy_cost(

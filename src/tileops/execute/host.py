@@ -2,9 +2,10 @@
 
 `new` and `write` take the first of these ways that applies. A new result is repeated by the
 library's own loop if it holds objects, in rows, or if that costs less; else it is written, into
-huge pages if it is large. What is small, or holds references, is written by one assignment. An
-input that is not contiguous may be copied first. Then one long row is repeated in long runs, and
-all else is carried out as it is planned, by words, and by several threads if that pays.
+huge pages if it is large. An input that is not contiguous may be copied first. What is small, holds
+references, or has few rows or long ones for one thread, is written by one assignment. Else one long
+row is repeated in long runs, and all other copies are carried out as they are planned, by words,
+and by several threads if that pays.
 """
 
 from math import prod
@@ -20,6 +21,7 @@ from tileops._plan_job import (
     COPIED,
     Job,
     Part,
+    assigned_row,
     copy_plan,
     is_copied,
     make_contiguous_job,
@@ -47,10 +49,9 @@ ones with one repeated axis are planned all the same."""
 LEAST = 32 * 1024
 """The same for arrays that are not contiguous, other libraries' memory, and no repeats at all."""
 
-_ALWAYS = 2**20
-"""Results of at least this many bytes are always planned between contiguous arrays."""
-_MANY_ROWS = 256
-"""Smaller ones are, if they have more rows than this."""
+_LOCATED = 2**20
+"""Results of at least this many bytes are copied in the way that suits their addresses: to ask for
+these takes longer than a smaller copy gains."""
 
 _IN_HUGE_PAGES = 16 * 2**20
 """New results of at least this many bytes are placed in huge pages: of fewer, a page of 2 MiB would
@@ -98,20 +99,31 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     if has_bytes and plan.nbytes >= SMALL:
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
-        if x.flags.c_contiguous and out.flags.c_contiguous:
-            row = plan.row * x.itemsize
-            if plan.nbytes >= _UNCACHED and _places.matter_to(row):
-                joined = joined_repeats(row, x.nbytes)
-                if joined:
-                    _write_row(x, joined, out, most_threads)
-                    return
-            if plan.nbytes > _MANY_ROWS * row or plan.nbytes >= _ALWAYS:
-                _write_contiguous(x, plan, out, most_threads)
-                return
-        elif plan.nbytes >= LEAST:
-            repeat(plan, memory_of(x), memory_of(out), most_threads)
+        if not _is_assigned(x, plan, out):
+            _write_planned(x, plan, out, most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
+
+
+def _write_planned(x: Any, plan: Plan, out: Any, most_threads: int | None) -> None:
+    if not (x.flags.c_contiguous and out.flags.c_contiguous):
+        repeat(plan, memory_of(x), memory_of(out), most_threads)
+        return
+    row = plan.row * x.itemsize
+    if plan.nbytes >= _UNCACHED and _places.matter_to(row):
+        joined = joined_repeats(row, x.nbytes)
+        if joined:
+            _write_row(x, joined, out, most_threads)
+            return
+    _write_contiguous(x, plan, out, most_threads)
+
+
+def _is_assigned(x: Any, plan: Plan, out: Any) -> bool:
+    """Whether one assignment takes no longer than a plan; not where libc would be very slow."""
+    row = assigned_row(plan, x.strides, out.strides, x.itemsize)
+    if not row or plan.nbytes < _LOCATED or not _places.matter_to(row):
+        return row > 0
+    return (address_of(out) - address_of(x)) % _places.CLOSE == 0
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:
@@ -158,8 +170,7 @@ def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) ->
     `ndarray.repeat` has no `out=`: its result would have to be copied. So it repeats the inner axes
     alone, where there are several.
     """
-    # To ask for addresses takes longer than a small copy gains by words that suit them.
-    is_large = plan.nbytes >= _ALWAYS
+    is_large = plan.nbytes >= _LOCATED
     alignment = alignment_of(address_of(x), address_of(out)) if is_large else ALIGNMENT
     job = make_contiguous_job(plan, x.itemsize, alignment)
     if job.chain:
