@@ -84,7 +84,7 @@ def assigned_row(
     """Return the bytes of the rows of a copy that takes one assignment no longer than a plan, or 0.
 
     These are copies by one thread of few rows, or of long ones. A plan saves some ns for each row,
-    and takes 5 to 40 µs to begin: the more, the more the data have driven out of the caches.
+    and takes 3 to 40 µs to begin: the more, the more the data have driven out of the caches.
     """
     if make_job(plan, source, target, itemsize, ALIGNMENT).threads > 1:
         return 0
