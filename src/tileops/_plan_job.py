@@ -21,7 +21,6 @@ _READ_ONCE = 4
 _WHOLE = 64
 """Elements of this many bytes may lie apart: each of them fills whole lines of the cache."""
 
-
 _FEW = 512
 """Up to this many rows are copied by one assignment in less time than by a plan."""
 _FEW_APART = 4096

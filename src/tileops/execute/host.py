@@ -47,7 +47,7 @@ SMALL = 1024
 """Results of fewer bytes are copied without a plan, which would save less time than it takes; new
 ones with one repeated axis are planned all the same."""
 LEAST = 32 * 1024
-"""The same for arrays that are not contiguous, other libraries' memory, and no repeats at all."""
+"""The same for other libraries' memory, and where nothing is repeated."""
 
 _LOCATED = 2**20
 """Results of at least this many bytes are copied in the way that suits their addresses: to ask for
