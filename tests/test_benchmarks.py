@@ -37,7 +37,7 @@ def test_always_planned_is_planned_however_small(monkeypatch):
 
     found = []
     repeat = device.repeat
-    monkeypatch.setattr(executor, "_MOVERS", {"cpu": device})
+    monkeypatch.setattr(executor, "_is_on_gpu", lambda _: True)
     monkeypatch.setattr(device, "repeat", lambda *args: found.append(args) or repeat(*args))
     x = torch.arange(3)
     for planned in (True, False):

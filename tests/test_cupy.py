@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import kernels
 import tileops
 from tileops.execute import library
 
@@ -65,16 +66,10 @@ RECORDS = [
 """With fields that are not aligned, with gaps between fields, and with both."""
 
 
-def skip_if_unknown(cp, dtype):
-    if np.dtype(dtype).names and cp.__version__ < "14.1":
-        pytest.skip(f"CuPy {cp.__version__} copies no records")
-
-
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("dtype", RECORDS, ids=str)
 def test_records_keep_every_byte(cp, dtype):
     """The library's own copies leave gaps as they were, and refuse what is not aligned."""
-    skip_if_unknown(cp, dtype)
     bits = np.random.default_rng(0).integers(1, 256, (3, 4, dtype.itemsize), np.uint8)
     x, out = (cp.asarray(array).view(dtype)[..., 0] for array in (bits, np.tile(bits, (4, 3, 1))))
     expected = np.tile(bits, (2, 3, 1))
@@ -89,9 +84,8 @@ def test_records_keep_every_byte(cp, dtype):
 
 @pytest.mark.parametrize("device", [None, "cuda", "cuda:0"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", RECORDS[0]], ids=str)
-def test_a_scalar_from_the_host_keeps_its_bits(cp, dtype, device):
+def test_a_scalar_from_the_host_keeps_its_bits(dtype, device):
     """The library would clear the memory for a -0.0."""
-    skip_if_unknown(cp, dtype)
     value, executor = np.array(-0.0).astype(dtype), library("cupy")
     x = executor.from_numpy(value, device)
     assert (x.shape, x.dtype) == ((), value.dtype)
@@ -122,3 +116,25 @@ def test_out_of_another_library_is_refused(cp):
 
     with pytest.raises(TypeError, match=r"out is numpy\.ndarray"):
         tileops.tile(cp.arange(3), 2, out=np.zeros(6, int))
+
+
+def test_the_traits_are_those_that_plans_are_tested_with():
+    from tileops.execute import cupy as executor
+
+    assert executor._KERNELS.traits == kernels.CUPY
+
+
+@pytest.mark.usefixtures("thresholds")
+@pytest.mark.parametrize("dtype", ["?", "i1", "f2", "u4", "c8", "f8", "c16", "V3", "V5"])
+@pytest.mark.parametrize("repeats", [2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 20, 24, 25])
+def test_each_element_is_followed_by_its_repeats(cp, dtype, repeats):
+    """Where elements are records of them, too."""
+    dtype = np.dtype(dtype)
+    bits = np.random.default_rng(repeats).integers(0, 2, (1000, dtype.itemsize), np.uint8)
+    x = cp.asarray(bits).view(dtype)
+    result = tileops.tile(x, (1, repeats))
+    assert result.dtype == dtype
+    assert result.get().tobytes() == np.tile(bits, (1, repeats)).tobytes()
+    out = cp.empty((1000, repeats + 1), dtype)[:, 1:]
+    tileops.tile(x, (1, repeats), out=out)
+    assert out.get().tobytes() == result.get().tobytes()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import kernels
 import tileops
 from tileops import _machine, _places, _plan_host
 from tileops._moves import Nest, blocks
@@ -15,7 +16,7 @@ from tileops._plan import cached_plan, contiguous
 from tileops._plan_job import make_parts
 from tileops._rules import TILE
 from tileops.execute import assigning, device, host
-from tileops.execute._memory import Memory, alignment_of, as_array
+from tileops.execute._memory import Memory, address_of, alignment_of, as_array
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -70,30 +71,52 @@ def host_copy(plan, memories):
     host.repeat(plan, *memories)
 
 
-def device_copy(plan, memories):
+def number_copy(plan, memories):
+    """Copy as in the memory of a GPU by a library whose words are numbers."""
+    device_copy(plan, memories, kernels.TORCH._replace(chunk=16))
+
+
+def record_copy(plan, memories):
+    """The same, by one that has records of numbers, too."""
+    device_copy(plan, memories, kernels.CUPY._replace(chunk=16))
+
+
+def device_copy(plan, memories, traits):
     """Copy as in the memory of a GPU, element by element where the plan gains nothing."""
     source, target = memories
     starts = {id(memory.owner): memory.address for memory in memories}
 
-    def words(buffer, sizes, steps, word):
-        start = starts.get(id(buffer)) or buffer.__array_interface__["data"][0]
-        assert start % word == 0, "CUDA faults on words across their alignment"
-        assert not any(step % word for step in steps)
+    def words(buffer, sizes, steps, word, repeats):
+        narrow = word // repeats
+        assert (narrow, repeats) in traits.repeats if repeats > 1 else word in traits.words
+        start = starts.get(id(buffer)) or address_of(buffer)
+        number = narrow & -narrow
+        assert start % number == 0, "CUDA faults on words across their alignment"
+        assert not any(step % (number if traits.repeats else word) for step in steps)
         return as_array(Memory(start, sizes, steps, word, buffer), writable=True)
+
+    def assign(to, of):
+        if to.itemsize == of.itemsize:
+            np.copyto(to, of)
+            return
+        fields = [(f"f{i}", of.dtype) for i in range(to.itemsize // of.itemsize)]
+        for name, _ in fields:
+            np.copyto(to.view(fields)[name], of)
 
     def empty(nbytes, _):
         assert nbytes * 4 <= plan.nbytes
         room = np.empty(nbytes + 16, np.uint8)
         return room[-room.__array_interface__["data"][0] % 16 :][:nbytes]
 
-    kernels = device.Kernels(words, empty, np.copyto)
+    found = device.Kernels(traits, 1, words, empty, assign)
     alignment = alignment_of(source.address, target.address)
-    if not device.repeat(kernels, plan, source, target, alignment):
+    arrays = ((memory.owner, memory.strides) for memory in memories)
+    if not device.repeat(found, plan, *arrays, source.itemsize, alignment):
         host.repeat(plan, source, target)
 
 
 @pytest.mark.usefixtures("thresholds")
-@pytest.mark.parametrize("copy", [host_copy, device_copy])
+@pytest.mark.parametrize("copy", [host_copy, number_copy, record_copy])
 def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
     @settings(
         max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck)

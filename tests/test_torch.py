@@ -4,6 +4,7 @@ from math import prod
 
 import pytest
 
+import kernels
 import tileops
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
@@ -365,3 +366,9 @@ def test_a_plan_costs_more_by_the_copy_of_an_input_that_is_transposed(
 def test_a_plan_that_would_cost_less_by_two_threads_moves_nothing_in_one():
     plan = cached_plan(TILE, (9247, 26), (2, 16), 1)
     assert not plan_costs_less(plan, (26, 1), None, 1)
+
+
+def test_the_traits_are_those_that_plans_are_tested_with():
+    from tileops.execute import torch as executor
+
+    assert executor._KERNELS.traits == kernels.TORCH

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from benchmarks.workloads import WORKLOADS, random_array
 
+import kernels
 import tileops
 from memory import peak_of
 from tileops import _machine, _plan_job
-from tileops._moves import COPY, Nest, looped, make_nest
+from tileops._moves import COPY, Nest, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
 from tileops._plan_device import plan_device
@@ -117,13 +118,24 @@ COMPUTED = {"gray_to_rgb": 5 / 3}
 """Passes where bytes are doubled in a temporary: of three repeats, two are there."""
 
 ON_A_GPU = {
-    # bytes of a word in each kernel; none where PyTorch's and CuPy's own are as good
-    "gather": [8, 16],
-    "images_500": [4, 16],
-    "images_333": [1, 4],
-    "gray_to_rgb": [],
-    "rows_of_3": [],
+    # bytes of a word in each kernel, other than [16]; none where a library's own are as good
+    "PyTorch": {
+        "gather": [8, 16],
+        "images_500": [4, 8],
+        "images_333": [1, 4],
+        "gray_to_rgb": [],
+        "rows_of_3": [],
+    },
+    "CuPy": {
+        "gather": [8, 16],
+        "images_500": [12],
+        "images_333": [3, 12],
+        "gray_to_rgb": [3],
+        "rows_of_3": [3],
+    },
 }
+
+TRAITS = {"PyTorch": kernels.TORCH, "CuPy": kernels.CUPY}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
@@ -138,22 +150,64 @@ def test_the_work_of_a_workload_on_a_cpu(workload):
         assert work.temporary == 0
 
 
+@pytest.mark.parametrize("library", ON_A_GPU)
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
-def test_the_work_of_a_workload_on_a_gpu(workload):
+def test_the_work_of_a_workload_on_a_gpu(workload, library):
     workload = workload.full()
-    steps = plan_device(nest_of(workload), 16, workload.itemsize)
-    works = [work_of(step.nest, looped(*step, COPY)) for step in steps]
-    assert [work.word for work in works] == ON_A_GPU.get(workload.name, [16])
-    assert all(work.calls == 1 for work in works), "one kernel for each step"
+    steps = plan_device(nest_of(workload), 16, workload.itemsize, TRAITS[library])
+    works = [work_of(step.nest, COPY) for step in steps]
+    assert [work.word for work in works] == ON_A_GPU[library].get(workload.name, [16])
+    launches = 3 if (workload.name, library) == ("channels", "PyTorch") else 1
+    assert all(step.kernels == launches for step in steps), "of each step"
     *temporaries, results = [step.nest.nbytes for step in steps] or [workload.result_bytes]
     assert results == workload.result_bytes
     assert sum(temporaries) <= workload.result_bytes / 4
 
 
-def test_a_source_larger_than_a_gpus_cache_is_repeated_chunk_by_chunk():
-    plan = cached_plan(TILE, (2**26,), (4, 1), 4)
-    (step,) = plan_device(make_nest(plan, (4,), (2**28, 4), 4), 16, 4)
-    assert work_of(step.nest, looped(*step, COPY)) == Work(16, 32, 1, 0)
+@pytest.mark.parametrize(
+    "shape, repeats, sizes, launches",
+    [
+        # 256 MiB of float32, four times
+        ((2**26,), (4, 1), {"PyTorch": (32, 4, 2**19), "CuPy": (128, 4, 2**17)}, 32),
+        # twice: so little is written for each chunk that its launch would take as long
+        ((2**26,), (2, 1), {"PyTorch": (2, 2**24), "CuPy": (128, 2, 2**17)}, 1),
+        # three sources of 32 MiB: a kernel takes a part of each
+        ((3, 1, 2**23), (1, 2, 1), {"PyTorch": (4, 3, 2, 2**19), "CuPy": (16, 3, 2, 2**17)}, 4),
+        # a prime number of words
+        ((4 * 16_777_213,), (4, 1), dict.fromkeys(TRAITS, (4, 16_777_213)), 1),
+        # a cache holds 4 MiB
+        ((2**20,), (64, 1), dict.fromkeys(TRAITS, (64, 2**18)), 1),
+    ],
+)
+@pytest.mark.parametrize("library", TRAITS)
+def test_a_source_larger_than_a_gpus_cache_is_repeated_chunk_by_chunk(
+    shape, repeats, sizes, launches, library
+):
+    """By PyTorch with a kernel for each; by CuPy, which keeps the order of the axes, with one."""
+    nest = nest_between(shape, repeats, 4)
+    (step,) = plan_device(nest, 16, 4, TRAITS[library])
+    assert step.nest.sizes == sizes[library]
+    assert step.kernels == (launches if library == "PyTorch" else 1)
+    assert work_of(step.nest, COPY) == Work(16, 1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "itemsize, repeats, words",
+    [(1, 12, [6]), (1, 16, [8]), (1, 7, []), (1, 25, [5]), (2, 6, [6]), (4, 3, [12]), (8, 2, [])],
+)
+def test_repeats_of_a_narrow_word_are_fields_of_a_record(itemsize, repeats, words):
+    """In CuPy, whose kernels assign what they read to each field."""
+    nest = nest_between((2**20, 1), (1, repeats), itemsize)
+    steps = plan_device(nest, itemsize, itemsize, kernels.CUPY)
+    assert [step.nest.word for step in steps] == words
+    assert all(step.nest.source_word == itemsize for step in steps)
+
+
+@pytest.mark.parametrize("alignment, words", [(1, [3]), (2, [6]), (4, [12]), (16, [12])])
+def test_words_of_three_numbers_are_aligned_like_one(alignment, words):
+    nest = nest_between((2**20, 36), (1, 2), 1)
+    steps = plan_device(nest, alignment, 1, kernels.CUPY)
+    assert [step.nest.word for step in steps] == words
 
 
 def test_a_short_period_is_widened_twice():
@@ -742,20 +796,3 @@ def test_the_page_about_copies_says_what_the_plans_say():
         nest = host_words(nest_between(sizes, counts, int(itemsize)), 16)
         assert word == f"{nest.word}{', computed' if nest.repeats_per_word > 1 else ''}"
         assert steps == named(plan_host(nest)), (shape, repeats)
-
-
-def test_the_page_about_gpus_says_what_the_plans_say():
-    rows = {}
-    for line in (Path(__file__).parents[1] / "docs/benchmarks/gpu.md").read_text().splitlines():
-        if line.startswith("| ") and "---" not in line and not line.startswith("| workload"):
-            names, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-            rows |= dict.fromkeys(names.split(", "), cells[:3])
-    for workload in WORKLOADS:
-        full = workload.full()
-        steps = plan_device(nest_of(full), 16, full.itemsize)
-        words = [step.nest.word for step in steps] or [full.itemsize]
-        moved = sum(step.nest.nbytes // step.nest.word for step in steps)
-        elements = full.result_bytes // full.itemsize
-        fewer = elements / (moved or elements)
-        expected = [str(full.itemsize), ", then ".join(map(str, words)), f"{fewer:.1f}"]
-        assert rows[workload.name] == expected

@@ -26,7 +26,7 @@ _TINY = {
         "_UNCACHED": 80,
     },
     "tileops._plan_job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
-    "tileops.execute.device": {"LEAST": 1},
+    "tileops._plan_device": {"_LAUNCHED": 32},
     "tileops._plan_host": {
         "_JOINED": range(4, 21),
         "_JOINED_RUN": 40,
@@ -80,7 +80,6 @@ _TINY = {
         "_COARSE": 1,
     },
     "tileops._machine": {"is_amd": lambda: True},
-    "tileops._plan_device": {"_CHUNK": 48, "_CACHE": 32},
 }
 """Thresholds at which copies of some bytes take the steps that others take from megabytes on."""
 
@@ -96,9 +95,13 @@ def set_thresholds(monkeypatch, name):
         monkeypatch.setattr(torch, "HUGE", 1)
         cost = importlib.import_module("tileops.execute.torch_cost")
         monkeypatch.setattr(cost, "_PER_ROW", 1e9)
+    for library in {"torch", "cupy"} & sys.modules.keys() if name != "measured" else ():
+        module = importlib.import_module(f"tileops.execute.{library}")
+        traits = module._KERNELS.traits._replace(chunk=16)
+        monkeypatch.setattr(module, "_KERNELS", module._KERNELS._replace(least=1, traits=traits))
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
-        monkeypatch.setattr(torch, "_MOVERS", {"cpu": torch.device, "cuda": torch.device})
+        monkeypatch.setattr(torch, "_is_on_gpu", lambda _: True)
     forget_plans()
 
 

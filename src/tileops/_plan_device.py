@@ -1,57 +1,95 @@
 """Plans of copies in the memory of a GPU: one step, or two, in the widest words that there are.
 
-What decides is that copy kernels take as long for an element of 1 byte as for one of 16. The
-thresholds are read and reckoned, not measured yet: benchmarks/gpu measures them.
+A copy kernel of a library takes about as long for an element of one byte as for one of 16, until
+the memory is the limit: so what counts is how many elements its threads move.
 """
 
+from math import prod
 from typing import NamedTuple
 
-from tileops._moves import Nest, box, join_loops, widest_word
+from tileops._moves import Nest, join_loops, widest_word
 
 _SHARE = 4
 """A temporary takes at most this part of the result."""
-_GAIN = 1.25
-"""How many times fewer words must be moved for a temporary to be worth a second kernel."""
-_CHUNK = 8 * 2**20
-"""The bytes of a chunk of the source that stays in the cache while its repeats are written."""
-_CACHE = 32 * 2**20
-"""The bytes of a source from which on it does not stay there as a whole."""
+_GAIN = 1.1
+"""How many times longer one step must take for a temporary to be worth a second kernel."""
+_CACHED = 2
+"""What is repeated stays in the cache between two repeats if it has this many chunks at most."""
+_LAUNCHED = 32 * 2**20
+"""The bytes that a kernel of its own for each chunk must write to be worth its launch."""
+
+
+class Traits(NamedTuple):
+    """What the copy kernels of a library are like."""
+
+    words: tuple[int, ...]
+    """The bytes of the elements that a thread moves in the same time, the widest first."""
+    repeats: tuple[tuple[int, int], ...]
+    """The bytes of a word, and how many repeats of it one element may hold, the most first."""
+    moved: int
+    """The bytes that the card's memory moves in the time of an element."""
+    chunk: int
+    """The bytes that stay in the card's cache while their repeats are written."""
+    in_order: bool
+    """Whether a kernel writes in the order of the axes that it is given, or in that of memory."""
 
 
 class Step(NamedTuple):
-    """A copy, and the block of it that one kernel of a GPU writes."""
+    """A copy by one kernel, or by several: one for each index of its first axis."""
 
     nest: Nest
-    block: tuple[int, ...]
+    kernels: int = 1
 
 
-def plan_device(nest: Nest, alignment: int, itemsize: int) -> tuple[Step, ...]:
+def plan_device(nest: Nest, alignment: int, itemsize: int, traits: Traits) -> tuple[Step, ...]:
     """Plan a copy for a GPU: into the result, or into a temporary and from there.
 
     The temporary holds the source with some of its repeats: enough that rows of it, or of the
     result, can be moved in wider words than the source's. Where nothing is gained over a copy
     element by element there are no steps.
     """
-    best: tuple[Nest, ...] = (nest.in_words(widest_word(nest, alignment)),)
+    one: tuple[Nest, ...] = (_in_words(nest, alignment, traits),)
+    candidates = [one]
     for sizes in _temporaries(nest):
         filled = nest.block(sizes)
-        if filled.nbytes * _SHARE > nest.nbytes:
-            continue
-        spread = _spread(nest, filled)
-        two = (
-            filled.in_words(widest_word(filled, alignment)),
-            spread.in_words(widest_word(spread, alignment)),
-        )
-        if _words(two) * _GAIN <= _words(best):
-            best = two
-    steps = tuple(Step(nest, _block(nest)) for nest in best)
-    first, block = steps[0]
-    gains = len(steps) > 1 or first.word > itemsize or block != first.sizes
+        if filled.nbytes * _SHARE <= nest.nbytes:
+            pair = (filled, _spread(nest, filled))
+            candidates.append(tuple(_in_words(each, alignment, traits) for each in pair))
+    best = min(candidates, key=lambda nests: _time(nests, traits))
+    if _time(best, traits) * _GAIN > _time(one, traits):
+        best = one
+    steps = tuple(_in_chunks(nest, traits) for nest in best)
+    gains = len(steps) > 1 or best[0].word > itemsize or steps[0].nest != best[0]
     return steps if gains else ()
 
 
-def _words(nests: tuple[Nest, ...]) -> int:
-    return sum(nest.nbytes // nest.word for nest in nests)
+def _in_words(nest: Nest, alignment: int, traits: Traits) -> Nest:
+    """Choose the widest words, or wider ones that each hold several repeats of one."""
+    words = nest.in_words(widest_word(nest, alignment, traits.words))
+    word = words.word
+    if words.source[-1:] != (0,) or words.target[-1] != word:
+        return words
+    *sizes, n = words.sizes
+    held = (times for width, times in traits.repeats if width == word and n % times == 0)
+    times = next(held, 1)
+    source, target = words.source[:-1], words.target[:-1]
+    if times != n:
+        sizes, source, target = [*sizes, n // times], (*source, 0), (*target, word * times)
+    return Nest(tuple(sizes), source, target, word * times, times)
+
+
+def _time(nests: tuple[Nest, ...], traits: Traits) -> float:
+    """Return how many elements are moved in the time of these copies."""
+    return sum(
+        max(nest.nbytes / nest.word, (nest.nbytes + _inside(nest, -1)) / traits.moved)
+        for nest in nests
+    )
+
+
+def _inside(nest: Nest, axis: int) -> int:
+    """Return the bytes of the source inside an axis."""
+    axes = zip(nest.sizes[axis + 1 :], nest.source[axis + 1 :], strict=True)
+    return prod(n for n, stride in axes if stride != 0) * nest.source_word
 
 
 def _temporaries(nest: Nest) -> list[tuple[int, ...]]:
@@ -76,16 +114,23 @@ def _spread(nest: Nest, filled: Nest) -> Nest:
     return join_loops(axes)
 
 
-def _block(nest: Nest) -> tuple[int, ...]:
-    """Choose a chunk of what is repeated, with all of its repeats, if no cache holds the whole."""
-    repeated, inside = 0, nest.word
-    for n, s in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
-        if s == 0:
-            repeated = inside
-        else:
-            inside *= n
-    if repeated <= _CACHE:
-        return nest.sizes
-    chunk = box(nest.sizes, nest.word, _CHUNK)
-    axes = zip(nest.sizes, nest.source, chunk, strict=True)
-    return tuple(n if stride == 0 else part for n, stride, part in axes)
+def _in_chunks(nest: Nest, traits: Traits) -> Step:
+    """Put chunks of what is repeated before its repeats, if no cache holds it as a whole."""
+    step = Step(nest)
+    axes = [axis for axis, stride in enumerate(nest.source) if stride == 0]
+    large = [axis for axis in axes if _inside(nest, axis) > _CACHED * traits.chunk]
+    if not large:
+        return step
+    axis = next(i for i in range(large[0], len(nest.sizes)) if nest.source[i] != 0)
+    n, least = nest.sizes[axis], -(-_inside(nest, large[0]) // traits.chunk)
+    count = next((k for k in range(min(n, least), min(n, 2 * least) + 1) if n % k == 0), 0)
+    if not count:
+        return step
+    kernels = 1 if traits.in_order else count
+    if kernels > 1 and nest.nbytes < kernels * _LAUNCHED:
+        return step
+    part = n // count
+    sizes = (count, *nest.sizes[:axis], part, *nest.sizes[axis + 1 :])
+    source = (part * nest.source[axis], *nest.source)
+    target = (part * nest.target[axis], *nest.target)
+    return Step(nest._replace(sizes=sizes, source=source, target=target), kernels)

@@ -7,48 +7,65 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tileops._moves import blocks, make_nest
+from tileops._moves import make_nest
 from tileops._plan import Plan
-from tileops._plan_device import Step, plan_device
-from tileops.execute._memory import Memory
+from tileops._plan_device import Step, Traits, plan_device
 
-LEAST = 16 * 2**20
-"""Results of at least this many bytes are worth a plan's time on the host. Not measured yet."""
+Strides = tuple[int, ...]
 
 
 class Kernels(NamedTuple):
     """What a library copies with."""
 
-    words: Callable[[Any, tuple[int, ...], tuple[int, ...], int], Any]
-    """Gives an array's memory, from its first element on, in a shape, with strides, of words."""
+    traits: Traits
+    least: int
+    """The elements of a result from which on a kernel saves more time than its launch takes."""
+    words: Callable[[Any, tuple[int, ...], Strides, int, int], Any]
+    """Gives an array's memory, from its first element on, in a shape, with strides in bytes, of
+    words of some bytes, each of which is to hold so many repeats of a narrower one."""
     empty: Callable[[int, Any], Any]
     """Gives an array of this many bytes, aligned to 16 of them, where another array is."""
     assign: Callable[[Any, Any], object]
     """Copies the second array into the first."""
 
+    def pay(self, plan: Plan, itemsize: int) -> bool:
+        """Whether a result is large enough for a plan."""
+        return plan.nbytes >= self.least * itemsize
 
-def repeat(kernels: Kernels, plan: Plan, source: Memory, target: Memory, alignment: int) -> bool:
+
+def repeat(
+    kernels: Kernels,
+    plan: Plan,
+    source: tuple[Any, Strides],
+    target: tuple[Any, Strides],
+    itemsize: int,
+    alignment: int,
+) -> bool:
     """Write the repetition of an array into another; False if the library itself is as fast.
 
-    `alignment` divides all addresses, and so limits how wide the words can be.
+    The arrays come with their strides in bytes. `alignment` divides all addresses, and so limits
+    how wide the words can be.
     """
-    x = source.owner
-    steps = _steps(plan, source.strides, target.strides, target.itemsize, alignment)
-    for i, (nest, block) in enumerate(steps):
-        written = target.owner if i == len(steps) - 1 else kernels.empty(nest.nbytes, x)
-        to = kernels.words(written, nest.sizes, nest.target, nest.word)
-        of = kernels.words(x, nest.sizes, nest.source, nest.word)
-        if block == nest.sizes:
+    (x, strides), (out, out_strides) = source, target
+    steps = _steps(kernels, plan, strides, out_strides, itemsize, alignment)
+    for i, (nest, launches) in enumerate(steps, 1):
+        written = out if i == len(steps) else kernels.empty(nest.nbytes, x)
+        to = kernels.words(written, nest.sizes, nest.target, nest.word, nest.repeats_per_word)
+        of = kernels.words(x, nest.sizes, nest.source, nest.source_word, 1)
+        if launches == 1:
             kernels.assign(to, of)
         else:
-            for part in blocks(nest.sizes, block):
-                kernels.assign(to[part], of[part])
+            for part, chunk in zip(to, of, strict=True):
+                kernels.assign(part, chunk)
         x = written
     return bool(steps)
 
 
 @lru_cache(maxsize=4096)
 def _steps(
-    plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
+    kernels: Kernels, plan: Plan, source: Strides, target: Strides, itemsize: int, alignment: int
 ) -> tuple[Step, ...]:
-    return plan_device(make_nest(plan, source, target, itemsize), alignment, itemsize)
+    """Plan the steps; none if their launches take the host longer than they save."""
+    nest = make_nest(plan, source, target, itemsize)
+    steps = plan_device(nest, alignment, itemsize, kernels.traits)
+    return steps if kernels.pay(plan, itemsize * len(steps)) else ()
