@@ -7,9 +7,9 @@ TORCH = Traits(WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False)
 CUPY = Traits(
     (16, 12, 8, 6, 5, 4, 3, 2, 1),
     (
-        *((1, times) for times in (8, 6, 5, 4, 3, 2)),
+        *((1, times) for times in (8, 7, 6, 5, 4, 3, 2)),
         *((2, times) for times in (4, 3, 2)),
-        *((4, times) for times in (3, 2)),
+        *((4, times) for times in (4, 3, 2)),
     ),
     moved=21,
     chunk=2 * 2**20,

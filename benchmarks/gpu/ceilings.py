@@ -11,21 +11,25 @@ from benchmarks.gpu.libraries.jax import Jax
 from benchmarks.gpu.run import Run, say
 from benchmarks.gpu.timing import Sides, compare, rounded
 
+SIZES = (2**28, 2**30)
+"""Bytes at full scale: about the smallest result of a workload, and one that is much larger."""
+
 
 def measure(run: Run) -> None:
     """Time the fastest fills and copies of the libraries' own."""
     rows: list[dict[str, Any]] = []
     run.results["ceilings"] = rows
-    nbytes = max(2**20, int(2**30 * run.scale)) // 16 * 16
-    for library in run.libraries:
-        with run.attempt(f"ceilings of {library.name}"):
+    sizes = [max(2**20, int(size * run.scale)) // 16 * 16 for size in SIZES]
+    for library, nbytes in itertools.product(run.libraries, dict.fromkeys(sizes)):
+        with run.attempt(f"ceilings of {library.name}, {nbytes} bytes"):
             for name, call in sides_of(library, nbytes).items():
                 seconds = compare(library, {name: call})[name]
                 rate = rounded(nbytes / seconds / 1e9)
                 moved = rounded(2 * rate) if "copy" in name else rate
                 rows.append({"library": library.name, "name": name, "bytes": nbytes})
                 rows[-1] |= {"seconds": seconds, "written GB/s": rate, "moved GB/s": moved}
-                say(f"  {library.name} {name}: {rate:.0f} GB/s written, {moved:.0f} moved")
+                size = f"{nbytes / 2**20:.0f} MiB"
+                say(f"  {library.name} {name}, {size}: {rate:.0f} GB/s written, {moved:.0f} moved")
         library.release()
     run.results["nvidia-smi after ceilings"] = nvidia_smi()
 

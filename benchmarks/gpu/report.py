@@ -28,10 +28,13 @@ def show(run: Run) -> None:
 def show_ceilings(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rates."""
     lines = [
-        [r["library"], r["name"], f"{r['written GB/s']:.0f}", f"{r['moved GB/s']:.0f}"]
+        [
+            *(r["library"], r["name"], size_name(r["bytes"])),
+            *(f"{r['written GB/s']:.0f}", f"{r['moved GB/s']:.0f}"),
+        ]
         for r in rows
     ]
-    show_table("Ceilings", ["library", "", "written GB/s", "read + written GB/s"], lines)
+    show_table("Ceilings", ["library", "", "size", "written GB/s", "read + written GB/s"], lines)
 
 
 def write_ceiling(rows: Sequence[Mapping[str, Any]]) -> float | None:

@@ -25,7 +25,7 @@ def _record(fields: int, number: str) -> Any:
 
 
 # CuPy's kernels have a thread for each element, whose launch takes longer than the copy of a few
-# numbers: so a record of them is an element. Of fields of 16 bytes, a thread's lie too far apart.
+# numbers: so a record of them is an element.
 _WORDS = {
     16: np.dtype("c16"),  # in one load and one store
     12: _record(3, "u4"),
@@ -41,8 +41,8 @@ _WORDS = {
 
 _REPEATED = {
     (word, times): _record(times, f"u{word}")
-    for word, most in ((1, (8, 6, 5, 4, 3, 2)), (2, (4, 3, 2)), (4, (3, 2)))
-    for times in most
+    for word, most in ((1, 8), (2, 4), (4, 4))
+    for times in range(most, 1, -1)
 }
 """The dtypes whose elements hold repeats of a word: what is assigned to a record, each field is."""
 
