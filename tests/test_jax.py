@@ -59,6 +59,18 @@ def test_typed_keys_are_repeated(jax):
     assert (data == jax.random.key_data(key)).all()
 
 
+@pytest.fixture(params=[False, True], ids=["as it is", "apart"])
+def is_apart(request, monkeypatch):
+    """Let a CPU's memory be taken for a GPU's, where a scalar stays instead of being sent."""
+    from tileops.execute import jax as executor
+
+    executor._resident.cache_clear()
+    if request.param:
+        monkeypatch.setattr(executor, "_is_apart", lambda _: True)
+    return request.param
+
+
+@pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn"])
 def test_a_call_transfers_nothing_that_a_guard_would_see(jax, name):
     x = jax.numpy.arange(6, dtype=name)
@@ -150,6 +162,20 @@ def test_arrays_of_many_axes_are_not_compiled_anew(jax):
         assert executor._compiled.cache_info().misses - compiled == (rank == 41)
 
 
+def test_a_scalar_that_stays_commits_no_result_to_its_device(jax, is_apart):
+    """Nor is it a tracer, if the first call is traced and closes over an array."""
+    from tileops.execute import jax as executor
+
+    x = jax.numpy.asarray([0x0010, 0x7F93], "uint16").view("bfloat16")
+    traced = jax.jit(lambda y: (tileops.tile(x, 2), y))(0)[0]
+    results = [traced, tileops.tile(x, 2), tileops.tile(jax.device_put(x, jax.devices()[0]), 2)]
+    assert executor._resident.cache_info().currsize == is_apart
+    for result in results:
+        assert np.asarray(result.view("uint16")).tolist() == [0x0010, 0x7F93] * 2
+    assert [result.committed for result in results] == [False, False, True]
+
+
+@pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("operator, counts", [(tileops.tile, (3, 1)), (tileops.expand, (3, 2))])
 def test_bfloat16_subnormals_survive(jax, operator, counts):
     jnp = jax.numpy

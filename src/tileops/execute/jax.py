@@ -77,10 +77,13 @@ class Jax(Executor):
         if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
             return _repeat(x, plan, is_sharded)
         zero = _zero_bits(x.dtype)
-        if zero is not None:
-            with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
-                return _compiled_bits(plan, is_sharded)(x, zero)
-        return _compiled(plan, is_sharded)(x)
+        if zero is None:
+            return _compiled(plan, is_sharded)(x)
+        device = x.device  # a sharding, where these are several
+        if isinstance(device, jax.Device) and _is_apart(device):
+            return _compiled_bits(plan, is_sharded)(x, _resident(zero, device))
+        with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
+            return _compiled_bits(plan, is_sharded)(x, zero)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; if the array is sharded, by what transposes its repetition.
@@ -160,6 +163,21 @@ def _zero_bits(dtype: Any) -> Any:
     if dtype == jnp.bfloat16:
         return np.uint16(0)
     return np.uint8(0) if dtype.name.startswith("float8") else None
+
+
+def _is_apart(device: Any) -> bool:
+    """Whether a device's memory is not the host's."""
+    return device.platform != "cpu"  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def _resident(value: Any, device: Any) -> Any:
+    """Return a scalar in a device's memory: to send it there takes longer than a small copy.
+
+    It commits no result to the device, and is no tracer, whatever is traced at the time.
+    """
+    with jax.ensure_compile_time_eval(), jax.transfer_guard("allow"), jax.default_device(device):
+        return jax.device_put(value)
 
 
 def _repeat(x: Any, plan: Plan, is_sharded: bool) -> Any:
