@@ -26,6 +26,15 @@ def test_every_workload_fills_a_gpu_at_full_scale():
             assert workload.result_bytes >= LEAST_RESULT * scale / 2
 
 
+@pytest.mark.library("numpy")
+def test_the_page_about_gpus_says_what_was_measured():
+    from benchmarks.gpu.page import markdown
+
+    folder = ROOT / "docs" / "benchmarks"
+    results = json.loads((folder / "gpu.json").read_text())
+    assert (folder / "gpu.md").read_text() == markdown(results)
+
+
 @pytest.mark.library("torch")
 def test_always_planned_is_planned_however_small(monkeypatch):
     """In PyTorch, with tensors of the CPU as a GPU's."""

@@ -25,7 +25,7 @@ def describe(run: Run) -> None:
     """Describe what the figures depend on."""
     found = {
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "command": " ".join(["python -m benchmarks.gpu", *sys.argv[1:]]),
+        "command": command(sys.argv[1:]),
         "device": run.device,
         "scale": run.scale,
         "system": platform.platform(),
@@ -41,6 +41,12 @@ def describe(run: Run) -> None:
             found.update(DESCRIPTIONS[library.name](library) if run.is_gpu else {})
     for name, value in found.items():
         say(f"  {name}: {value}")
+
+
+def command(words: list[str]) -> str:
+    """Return the command of a run, without the place of its results."""
+    parts = [w for i, w in enumerate(words) if "--out" not in (w, *words[max(0, i - 1) : i])]
+    return " ".join(["python -m benchmarks.gpu", *parts])
 
 
 def version_of(package: str) -> str | None:

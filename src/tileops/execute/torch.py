@@ -396,7 +396,7 @@ def _empty(nbytes: int, x: Any) -> Any:
 _KERNELS = device.Kernels(
     # Measured on an NVIDIA H200 with PyTorch 2.11: docs/copies.md.
     Traits(words=WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False),
-    2**24,
+    3 * 2**23,
     _words,
     _empty,
     torch.Tensor.copy_,
