@@ -33,9 +33,9 @@ class Step(NamedTuple):
 STEPS = {
     "environment": Step(environment.describe, 0.02),
     "ceilings": Step(ceilings.measure, 0.05),
-    "correctness": Step(correctness.check, 0.45),
-    "speed": Step(speed.measure, 0.25),
-    "crossover": Step(crossover.measure, 0.25),
+    "correctness": Step(correctness.check, 0.6),
+    "speed": Step(speed.measure, 0.15),
+    "crossover": Step(crossover.measure, 0.2),
     "tables": Step(report.show, 0.01),
 }
 

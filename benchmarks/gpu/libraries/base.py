@@ -26,6 +26,8 @@ class Library:
 
     name = ""
     has_out = True
+    kinds = 30
+    """How many copies of each rank are checked: fewer where each kind has to be compiled."""
     xp: Any
 
     def dtypes(self) -> dict[str, int]:

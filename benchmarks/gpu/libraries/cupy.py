@@ -16,6 +16,7 @@ class CuPy(Library):
     """CuPy on the first CUDA device."""
 
     name = "cupy"
+    kinds = 12
 
     def __init__(self, device: str) -> None:
         if device == "cpu":

@@ -15,6 +15,7 @@ class Jax(Library):
 
     name = "jax"
     has_out = False
+    kinds = 6
 
     def __init__(self, device: str) -> None:
         # The other libraries need memory, too: JAX would take three quarters of it at once.
