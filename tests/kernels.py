@@ -3,7 +3,7 @@
 from tileops._moves import WORDS
 from tileops._plan_device import Traits
 
-TORCH = Traits(WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False)
+TORCH = Traits(WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False, least=3 * 2**23)
 CUPY = Traits(
     (16, 12, 8, 6, 5, 4, 3, 2, 1),
     (
@@ -14,4 +14,5 @@ CUPY = Traits(
     moved=21,
     chunk=2 * 2**20,
     in_order=True,
+    least=2**23,
 )

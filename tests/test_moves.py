@@ -73,12 +73,12 @@ def host_copy(plan, memories):
 
 def number_copy(plan, memories):
     """Copy as in the memory of a GPU by a library whose words are numbers."""
-    device_copy(plan, memories, kernels.TORCH._replace(chunk=16))
+    device_copy(plan, memories, kernels.TORCH._replace(chunk=16, least=1))
 
 
 def record_copy(plan, memories):
     """The same, by one that has records of numbers, too."""
-    device_copy(plan, memories, kernels.CUPY._replace(chunk=16))
+    device_copy(plan, memories, kernels.CUPY._replace(chunk=16, least=1))
 
 
 def device_copy(plan, memories, traits):
@@ -108,7 +108,7 @@ def device_copy(plan, memories, traits):
         room = np.empty(nbytes + 16, np.uint8)
         return room[-room.__array_interface__["data"][0] % 16 :][:nbytes]
 
-    found = device.Kernels(traits, 1, words, empty, assign)
+    found = device.Kernels(traits, words, empty, assign)
     alignment = alignment_of(source.address, target.address)
     arrays = ((memory.owner, memory.strides) for memory in memories)
     if not device.repeat(found, plan, *arrays, source.itemsize, alignment):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from benchmarks.gpu.workloads import workloads_at
 from benchmarks.workloads import WORKLOADS, random_array
 
 import kernels
@@ -151,9 +152,8 @@ def test_the_work_of_a_workload_on_a_cpu(workload):
 
 
 @pytest.mark.parametrize("library", ON_A_GPU)
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", list(workloads_at(1.0)), ids=lambda workload: workload.name)
 def test_the_work_of_a_workload_on_a_gpu(workload, library):
-    workload = workload.full()
     steps = plan_device(nest_of(workload), 16, workload.itemsize, TRAITS[library])
     works = [work_of(step.nest, COPY) for step in steps]
     assert [work.word for work in works] == ON_A_GPU[library].get(workload.name, [16])
@@ -210,6 +210,14 @@ def test_repeats_of_a_narrow_word_are_fields_of_a_record(itemsize, repeats, word
 def test_words_of_three_numbers_are_aligned_like_one(alignment, words):
     nest = nest_between((2**20, 72), (1, 2), 1)
     steps = plan_device(nest, alignment, 1, kernels.CUPY)
+    assert [step.nest.word for step in steps] == words
+
+
+@pytest.mark.parametrize("rows, words", [(1399, [4, 8]), (1398, [4])])
+def test_a_gpus_temporary_is_worth_a_third_more_elements(rows, words):
+    """For 2**25 of them, where a copy without one is worth 3 * 2**23."""
+    nest = nest_between((rows, 500, 3), (4, 4, 1), 1)
+    steps = plan_device(nest, 16, 1, kernels.TORCH)
     assert [step.nest.word for step in steps] == words
 
 

@@ -97,8 +97,8 @@ def set_thresholds(monkeypatch, name):
         monkeypatch.setattr(cost, "_PER_ROW", 1e9)
     for library in {"torch", "cupy"} & sys.modules.keys() if name != "measured" else ():
         module = importlib.import_module(f"tileops.execute.{library}")
-        traits = module._KERNELS.traits._replace(chunk=16)
-        monkeypatch.setattr(module, "_KERNELS", module._KERNELS._replace(least=1, traits=traits))
+        traits = module._KERNELS.traits._replace(chunk=16, least=1)
+        monkeypatch.setattr(module, "_KERNELS", module._KERNELS._replace(traits=traits))
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_is_on_gpu", lambda _: True)

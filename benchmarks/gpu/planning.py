@@ -4,6 +4,8 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from tileops.execute.device import Kernels
+
 THRESHOLDS = {
     "cuda": [
         ("tileops.execute.torch", "_KERNELS"),
@@ -25,8 +27,12 @@ def always_planned(device: str) -> Iterator[None]:
     before = [(module, where, getattr(module, where)) for module, where in found if module]
     try:
         for module, where, value in before:
-            setattr(module, where, 1 if isinstance(value, int) else value._replace(least=1))
+            setattr(module, where, 1 if isinstance(value, int) else _always(value))
         yield
     finally:
         for module, where, value in before:
             setattr(module, where, value)
+
+
+def _always(kernels: Kernels) -> Kernels:
+    return kernels._replace(traits=kernels.traits._replace(least=1))

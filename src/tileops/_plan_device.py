@@ -13,6 +13,8 @@ _SHARE = 4
 """A temporary takes at most this part of the result."""
 _GAIN = 1.1
 """How many times longer one step must take for a temporary to be worth a second kernel."""
+_SECOND = 4 / 3
+"""How many times as many elements a result must have for that kernel's launch to be worth it."""
 _CACHED = 2
 """What is repeated stays in the cache between two repeats if it has this many chunks at most."""
 _LAUNCHED = 32 * 2**20
@@ -32,6 +34,8 @@ class Traits(NamedTuple):
     """The bytes that stay in the card's cache while their repeats are written."""
     in_order: bool
     """Whether a kernel writes in the order of the axes that it is given, or in that of memory."""
+    least: int
+    """The elements of a result from which on a kernel saves more time than its launch takes."""
 
 
 class Step(NamedTuple):
@@ -50,7 +54,8 @@ def plan_device(nest: Nest, alignment: int, itemsize: int, traits: Traits) -> tu
     """
     one: tuple[Nest, ...] = (_in_words(nest, alignment, traits),)
     candidates = [one]
-    for sizes in _temporaries(nest):
+    is_large = nest.nbytes >= _SECOND * traits.least * itemsize
+    for sizes in _temporaries(nest) if is_large else ():
         filled = nest.block(sizes)
         if filled.nbytes * _SHARE <= nest.nbytes:
             pair = (filled, _spread(nest, filled))

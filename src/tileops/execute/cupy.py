@@ -176,8 +176,14 @@ def _assign(target: Any, source: Any) -> None:
 
 _KERNELS = device.Kernels(
     # Measured on an NVIDIA H200 with CuPy 14.2: docs/copies.md.
-    Traits(words=tuple(_WORDS), repeats=tuple(_REPEATED), moved=21, chunk=2 * 2**20, in_order=True),
-    2**23,
+    Traits(
+        words=tuple(_WORDS),
+        repeats=tuple(_REPEATED),
+        moved=21,
+        chunk=2 * 2**20,
+        in_order=True,
+        least=2**23,
+    ),
     _words,
     _empty,
     _assign,

@@ -18,8 +18,6 @@ class Kernels(NamedTuple):
     """What a library copies with."""
 
     traits: Traits
-    least: int
-    """The elements of a result from which on a kernel saves more time than its launch takes."""
     words: Callable[[Any, tuple[int, ...], Strides, int, int], Any]
     """Gives an array's memory, from its first element on, in a shape, with strides in bytes, of
     words of some bytes, each of which is to hold so many repeats of a narrower one."""
@@ -30,7 +28,7 @@ class Kernels(NamedTuple):
 
     def pay(self, plan: Plan, itemsize: int) -> bool:
         """Whether a result is large enough for a plan."""
-        return plan.nbytes >= self.least * itemsize
+        return plan.nbytes >= self.traits.least * itemsize
 
 
 def repeat(
@@ -65,7 +63,5 @@ def repeat(
 def _steps(
     kernels: Kernels, plan: Plan, source: Strides, target: Strides, itemsize: int, alignment: int
 ) -> tuple[Step, ...]:
-    """Plan the steps; none if their launches take the host longer than they save."""
     nest = make_nest(plan, source, target, itemsize)
-    steps = plan_device(nest, alignment, itemsize, kernels.traits)
-    return steps if kernels.pay(plan, itemsize * len(steps)) else ()
+    return plan_device(nest, alignment, itemsize, kernels.traits)

@@ -225,9 +225,7 @@ class Torch(Executor):
             _check_stored(name, "the input", x)
             _check_stored(name, "out", out)
             are_runs = x.is_contiguous() and out.is_contiguous()
-            if not (
-                are_runs and _out.are_apart(x.data_ptr(), x.nbytes, out.data_ptr(), out.nbytes)
-            ):
+            if not (are_runs and _out.are_apart(_address(x), x.nbytes, _address(out), out.nbytes)):
                 _out.check_memory(name, _memory(x), _memory(out))
             if _pays(x, plan, out.stride()) and all(
                 _is_plain(t) and _is_private(t) for t in (x, out)
@@ -395,8 +393,7 @@ def _empty(nbytes: int, x: Any) -> Any:
 
 _KERNELS = device.Kernels(
     # Measured on an NVIDIA H200 with PyTorch 2.11: docs/copies.md.
-    Traits(words=WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False),
-    3 * 2**23,
+    Traits(WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False, least=3 * 2**23),
     _words,
     _empty,
     torch.Tensor.copy_,
