@@ -64,7 +64,7 @@ def is_apart(request, monkeypatch):
     """Let a CPU's memory be taken for a GPU's, where a scalar stays instead of being sent."""
     from tileops.execute import jax as executor
 
-    executor._resident.cache_clear()
+    executor._kept_zero.cache_clear()
     if request.param:
         monkeypatch.setattr(executor, "_is_apart", lambda _: True)
     return request.param
@@ -169,10 +169,30 @@ def test_a_scalar_that_stays_commits_no_result_to_its_device(jax, is_apart):
     x = jax.numpy.asarray([0x0010, 0x7F93], "uint16").view("bfloat16")
     traced = jax.jit(lambda y: (tileops.tile(x, 2), y))(0)[0]
     results = [traced, tileops.tile(x, 2), tileops.tile(jax.device_put(x, jax.devices()[0]), 2)]
-    assert executor._resident.cache_info().currsize == is_apart
+    assert executor._kept_zero.cache_info().currsize == is_apart
     for result in results:
         assert np.asarray(result.view("uint16")).tolist() == [0x0010, 0x7F93] * 2
     assert [result.committed for result in results] == [False, False, True]
+
+
+@pytest.mark.usefixtures("is_apart")
+@pytest.mark.parametrize("names", [("bfloat16", "float8_e5m2"), ("float8_e5m2", "bfloat16")])
+def test_a_scalar_that_stays_is_of_the_width_of_the_elements(jax, names):
+    for name in names:
+        x = jax.numpy.asarray([[1, 2], [3, 4]], name)
+        result = tileops.tile(x, (3, 2))
+        assert (result.shape, result.dtype) == ((6, 4), x.dtype)
+        assert (np.asarray(result) == np.tile(np.asarray(x), (3, 2))).all()
+
+
+@pytest.mark.usefixtures("is_apart")
+def test_a_scalar_that_stays_may_be_deleted(jax):
+    """As by those who free memory by deleting all of `jax.live_arrays`."""
+    from tileops.execute import jax as executor
+
+    x = jax.numpy.asarray([1, 2], "bfloat16")
+    executor._resident(np.dtype("uint16"), x.device).delete()
+    assert tileops.tile(x, 2).tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.usefixtures("is_apart")

@@ -368,6 +368,22 @@ def test_a_plan_that_would_cost_less_by_two_threads_moves_nothing_in_one():
     assert not plan_costs_less(plan, (26, 1), None, 1)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own use of it
+def test_an_empty_out_needs_no_address(torch):
+    """Tensors without memory have none, and nothing is written."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def call(x):
+        return tileops.tile(x, 2, out=x.new_empty(0))
+
+    x = torch.empty(0)
+    assert make_fx(call, tracing_mode="fake")(x)(x).shape == (0,)
+    value, tangent = torch.func.jvp(call, (x,), (x,))
+    assert value.shape == tangent.shape == (0,)
+    gradient = torch.func.grad(lambda x: (call(x.detach()), x.sum())[1])(x)
+    assert gradient.shape == (0,)
+
+
 def test_the_traits_are_those_that_plans_are_tested_with():
     from tileops.execute import torch as executor
 

@@ -45,7 +45,12 @@ def describe(run: Run) -> None:
 
 def command(words: list[str]) -> str:
     """Return the command of a run, without the place of its results."""
-    parts = [w for i, w in enumerate(words) if "--out" not in (w, *words[max(0, i - 1) : i])]
+    before = ("", *words)
+    parts = [
+        word
+        for last, word in zip(before, words, strict=False)
+        if last != "--out" and word.partition("=")[0] != "--out"
+    ]
     return " ".join(["python -m benchmarks.gpu", *parts])
 
 

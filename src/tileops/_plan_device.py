@@ -126,7 +126,10 @@ def _in_chunks(nest: Nest, traits: Traits) -> Step:
     large = [axis for axis in axes if _inside(nest, axis) > _CACHED * traits.chunk]
     if not large:
         return step
-    axis = next(i for i in range(large[0], len(nest.sizes)) if nest.source[i] != 0)
+    inside = range(large[0], len(nest.sizes))
+    axis = next((i for i in inside if nest.source[i] != 0), None)
+    if axis is None:  # a word alone, larger than a chunk
+        return step
     n, least = nest.sizes[axis], -(-_inside(nest, large[0]) // traits.chunk)
     count = next((k for k in range(min(n, least), min(n, 2 * least) + 1) if n % k == 0), 0)
     if not count:

@@ -146,6 +146,9 @@ def _device_of(x: Any) -> AbstractContextManager[Any]:
 
 def _write(x: Any, plan: Plan, out: Any) -> None:
     itemsize = x.itemsize
+    if not plan.repeated and x.flags.c_contiguous and out.flags.c_contiguous:
+        out[...] = x.reshape(out.shape)  # as one run
+        return
     if _KERNELS.pay(plan, itemsize):
         source, target = (x, x.strides), (out, out.strides)
         alignment = alignment_of(x.data.ptr, out.data.ptr)
@@ -153,10 +156,7 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
             return
     if plan.merges:
         x, out = x.reshape(plan.split), out.reshape(plan.spread)
-    if plan.repeated:
-        elementwise_copy(x, out)
-    else:
-        out[...] = x  # as one run, where it is one
+    elementwise_copy(x, out)
 
 
 def _words(

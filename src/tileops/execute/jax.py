@@ -81,7 +81,7 @@ class Jax(Executor):
             return _compiled(plan, is_sharded)(x)
         device = x.device  # a sharding, where these are several
         if isinstance(device, jax.Device) and _is_apart(device):
-            return _compiled_bits(plan, is_sharded)(x, _resident(zero, device))
+            return _compiled_bits(plan, is_sharded)(x, _resident(zero.dtype, device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
             return _compiled_bits(plan, is_sharded)(x, zero)
 
@@ -170,14 +170,20 @@ def _is_apart(device: Any) -> bool:
     return device.platform != "cpu"  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=64)
-def _resident(value: Any, device: Any) -> Any:
-    """Return a scalar in a device's memory: to send it there takes longer than a small copy.
+def _resident(dtype: Any, device: Any) -> Any:
+    """Return a zero in a device's memory: to send it there takes longer than a small copy."""
+    zero = _kept_zero(dtype, device)
+    if zero.is_deleted():  # by somebody who deletes all `jax.live_arrays`
+        _kept_zero.cache_clear()
+        zero = _kept_zero(dtype, device)
+    return zero
 
-    It commits no result to the device, and is no tracer, whatever is traced at the time.
-    """
+
+@lru_cache(maxsize=64)
+def _kept_zero(dtype: Any, device: Any) -> Any:
+    """Return a zero that commits no result to its device, and is no tracer if others are."""
     with jax.ensure_compile_time_eval(), jax.transfer_guard("allow"), jax.default_device(device):
-        return jax.device_put(value)
+        return jax.device_put(np.zeros((), dtype))
 
 
 def _repeat(x: Any, plan: Plan, is_sharded: bool) -> Any:
