@@ -1,5 +1,6 @@
 """Plots of a run: bars of GB/s for each workload, and curves of growing time."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,39 +132,55 @@ def _workloads(results: Results, path: Path) -> None:
     )
     limit = limits.write_limit(results)
     for ax, panel in zip(axes[:, 0], panels, strict=True):
-        _bars(ax, results, panel)
-        if limit is not None:
-            ax.axhline(limit, color="black", linewidth=1, linestyle="--")
+        _panel(ax, results, panel)
     if limit is not None:
-        axes[0, 0].set_ylim(top=max(axes[0, 0].get_ylim()[1], 1.2 * limit))
-        axes[0, 0].annotate(
-            "fastest fill of 64 MiB in use",
-            (0, limit),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 3),
-            textcoords="offset points",
-            fontsize=8,
-        )
+        mark_limit(list(axes[:, 0]), limit, "fastest fill of 64 MiB in use")
     figure.supylabel("GB/s of result", fontsize=10)
     figure.tight_layout()
     _save(figure, path)
 
 
-def _bars(ax: Axes, results: Results, panel: Panel) -> None:
+def _panel(ax: Axes, results: Results, panel: Panel) -> None:
     cases = results.cases(panel.series[0].section, panel.series[0].group)
-    width = 0.8 / len(panel.series)
-    for place, (section, group, side, label, colour) in enumerate(panel.series):
-        left = [number - 0.4 + (place + 0.5) * width for number in range(len(cases))]
+    series = []
+    for section, group, side, label, colour in panel.series:
         speeds = []
         for case in cases:
             size = float(results.fact(section, group, case, side, "bytes"))
             speeds.append(size / results.calm(section, group, case, side) / 1e9)
-        ax.bar(left, speeds, width, label=label, color=colour)
-    ax.set_title(panel.title)
+        series.append((label, colour, speeds))
+    bars(ax, panel.title, cases, series)
+
+
+def bars(
+    ax: Axes, title: str, cases: Sequence[str], series: Sequence[tuple[str, str, Sequence[float]]]
+) -> None:
+    """Draw series side by side, each a label, a colour and a value for each case."""
+    width = 0.8 / len(series)
+    for place, (label, colour, values) in enumerate(series):
+        left = [number - 0.4 + (place + 0.5) * width for number in range(len(cases))]
+        ax.bar(left, values, width, label=label, color=colour)
+    ax.set_title(title)
     ax.set_xticks(range(len(cases)), cases, rotation=35, ha="right", rotation_mode="anchor")
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(-0.6, len(cases) - 0.4)
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(panel.series), borderaxespad=0)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(series), borderaxespad=0)
+
+
+def mark_limit(axes: Sequence[Axes], limit: float, name: str) -> None:
+    """Draw a limit as a line through plots of one scale, and name it in the first."""
+    for ax in axes:
+        ax.axhline(limit, color="black", linewidth=1, linestyle="--")
+    first = axes[0]
+    first.set_ylim(top=max(first.get_ylim()[1], 1.2 * limit))
+    first.annotate(
+        name,
+        (0, limit),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 3),
+        textcoords="offset points",
+        fontsize=8,
+    )
 
 
 def _growth(results: Results, path: Path) -> None:

@@ -222,46 +222,36 @@ def _checks(results: Mapping[str, Any]) -> Table:
     return Table("Checks", text, ("library", "group", "right", "wrong"), lines)
 
 
+NAMES = {"torch": "PyTorch", "cupy": "CuPy", "jax": "JAX"}
+
+
 def draw(results: Mapping[str, Any], path: Path) -> None:
     """Draw bars of GB/s for each workload and library, with the fastest fill as a line."""
     import matplotlib as mpl
     from matplotlib import pyplot as plt
 
-    from benchmarks.plots import BLUE, GREY, SKY, STYLE
+    from benchmarks import plots
 
-    looks = {"native": GREY, "tileops": BLUE, "out=": SKY}
-    names = {"native": "the library's tile", "tileops": "tileops", "out=": "tileops, out="}
-    limit = write_ceiling(results["ceilings"]) or math.nan
+    looks = {
+        "native": ("the library's tile", plots.GREY),
+        "tileops": ("tileops", plots.BLUE),
+        "out=": ("tileops, out=", plots.SKY),
+    }
     libraries = list(dict.fromkeys(row["library"] for row in results["speed"]))
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(plots.STYLE):
         figure, axes = plt.subplots(
             len(libraries), sharex=True, sharey=True, squeeze=False, figsize=(10, 7)
         )
         for ax, library in zip(axes[:, 0], libraries, strict=True):
-            rows = [row for row in results["speed"] if row["library"] == library]
-            rows = [row for row in rows if row["operator"] == "tile"]
-            sides = list(rows[0]["seconds"])
-            width = 0.8 / len(sides)
-            for place, side in enumerate(sides):
-                left = [number - 0.4 + (place + 0.5) * width for number in range(len(rows))]
-                rates = [row["bytes"] / row["seconds"][side] / 1e9 for row in rows]
-                ax.bar(left, rates, width, label=names[side], color=looks[side])
-            ax.set_title({"torch": "PyTorch", "cupy": "CuPy", "jax": "JAX"}[library])
-            ticks = [row["workload"] for row in rows]
-            ax.set_xticks(range(len(rows)), ticks, rotation=35, ha="right", rotation_mode="anchor")
-            ax.tick_params(axis="x", length=0)
-            ax.set_xlim(-0.6, len(rows) - 0.4)
-            ax.axhline(limit, color="black", linewidth=1, linestyle="--")
-            ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(sides), borderaxespad=0)
-        axes[0, 0].set_ylim(top=1.15 * limit)
-        axes[0, 0].annotate(
-            "fastest fill",
-            (0, limit),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 3),
-            textcoords="offset points",
-            fontsize=8,
-        )
+            own = [row for row in results["speed"] if row["library"] == library]
+            rows = [row for row in own if row["operator"] == "tile"]
+            series = [
+                (*looks[side], [row["bytes"] / row["seconds"][side] / 1e9 for row in rows])
+                for side in rows[0]["seconds"]
+            ]
+            plots.bars(ax, NAMES[library], [row["workload"] for row in rows], series)
+        limit = write_ceiling(results["ceilings"]) or math.nan
+        plots.mark_limit(list(axes[:, 0]), limit, "fastest fill")
         figure.supylabel("GB/s of result", fontsize=10)
         figure.tight_layout()
         figure.savefig(path)
