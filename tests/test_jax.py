@@ -66,7 +66,7 @@ def is_apart(request, monkeypatch):
 
     executor._kept_zero.cache_clear()
     if request.param:
-        monkeypatch.setattr(executor, "_is_apart", lambda _: True)
+        monkeypatch.setattr(executor, "_is_apart", lambda: True)
     return request.param
 
 

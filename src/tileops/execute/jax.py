@@ -79,9 +79,8 @@ class Jax(Executor):
         zero = _zero_bits(x.dtype)
         if zero is None:
             return _compiled(plan, is_sharded)(x)
-        device = x.device  # a sharding, where these are several
-        if isinstance(device, jax.Device) and _is_apart(device):
-            return _compiled_bits(plan, is_sharded)(x, _resident(zero.dtype, device))
+        if _is_apart() and isinstance(x.device, jax.Device):  # a sharding, where they are several
+            return _compiled_bits(plan, is_sharded)(x, _resident(zero.dtype, x.device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
             return _compiled_bits(plan, is_sharded)(x, zero)
 
@@ -165,9 +164,9 @@ def _zero_bits(dtype: Any) -> Any:
     return np.uint8(0) if dtype.name.startswith("float8") else None
 
 
-def _is_apart(device: Any) -> bool:
-    """Whether a device's memory is not the host's."""
-    return device.platform != "cpu"  # type: ignore[no-any-return]
+def _is_apart() -> bool:
+    """Whether arrays lie in another memory than the host's, unless they were put there."""
+    return jax.default_backend() != "cpu"  # type: ignore[no-any-return]
 
 
 def _resident(dtype: Any, device: Any) -> Any:
