@@ -274,7 +274,9 @@ def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
 def _repeat(x: Any, plan: Plan) -> Any:
     """Do what PyTorch's repeat does, in less time."""
     if not plan.merges:
-        return x.expand(plan.shape).clone(memory_format=torch.contiguous_format)
+        # Sizes one by one are read faster than a tuple; without axes there are none.
+        spread = x.expand(*plan.shape) if plan.shape else x
+        return spread.clone(memory_format=torch.contiguous_format)
     # A reshape that merges has to copy, but for an input that has a stride of 0 itself.
     if 0 in x.stride():
         return x.repeat(plan.repeats)
