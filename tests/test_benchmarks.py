@@ -27,6 +27,14 @@ def test_every_workload_fills_a_gpu_at_full_scale():
 
 
 @pytest.mark.library("numpy")
+def test_the_command_of_a_run_on_a_gpu_names_no_folder():
+    from benchmarks.gpu.environment import command
+
+    for words in (["--out", "a/b", "--minutes", "4"], ["--minutes", "4", "--out=a/b"]):
+        assert command(words) == "python -m benchmarks.gpu --minutes 4"
+
+
+@pytest.mark.library("numpy")
 def test_the_page_about_gpus_says_what_was_measured():
     from benchmarks.gpu.page import markdown
 
