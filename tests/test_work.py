@@ -158,7 +158,7 @@ def test_the_work_of_a_workload_on_a_gpu(workload, library):
     works = [work_of(step.nest, COPY) for step in steps]
     assert [work.word for work in works] == ON_A_GPU[library].get(workload.name, [16])
     launches = 3 if (workload.name, library) == ("channels", "PyTorch") else 1
-    assert all(step.kernels == launches for step in steps), "of each step"
+    assert all(step.launches == launches for step in steps), "of each step"
     *temporaries, results = [step.nest.nbytes for step in steps] or [workload.result_bytes]
     assert results == workload.result_bytes
     assert sum(temporaries) <= workload.result_bytes / 4
@@ -187,7 +187,7 @@ def test_a_source_larger_than_a_gpus_cache_is_repeated_chunk_by_chunk(
     nest = nest_between(shape, repeats, 4)
     (step,) = plan_device(nest, 16, 4, TRAITS[library])
     assert step.nest.sizes == sizes[library]
-    assert step.kernels == (launches if library == "PyTorch" else 1)
+    assert step.launches == (launches if library == "PyTorch" else 1)
     assert work_of(step.nest, COPY) == Work(16, 1, 1, 0)
 
 

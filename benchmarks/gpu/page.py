@@ -1,7 +1,6 @@
 """The command ``python -m benchmarks.gpu.page``: write the page and the plot of a run on a GPU."""
 
 import argparse
-import itertools
 import json
 import math
 import statistics
@@ -9,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.report import size_name, write_ceiling
+from benchmarks.gpu.report import (
+    call_lines,
+    ceiling_lines,
+    check_lines,
+    size_name,
+    write_ceiling,
+)
 from benchmarks.tables import Table
 from benchmarks.workloads import numpy_dtype
 
@@ -68,6 +73,7 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     yield _ceilings(results["ceilings"]).markdown()
     yield "## Workloads\n"
     yield "![GB/s of every workload](gpu.png)\n"
+    yield _SPEED_TEXT
     for library, operator in dict.fromkeys((r["library"], r["operator"]) for r in results["speed"]):
         own = [r for r in results["speed"] if (r["library"], r["operator"]) == (library, operator)]
         yield _speed(library, operator, own, results["ceilings"]).markdown()
@@ -94,20 +100,12 @@ def _machine(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ceilings(rows: Sequence[Mapping[str, Any]]) -> Table:
-    lines: list[Sequence[str]] = [
-        [
-            *(row["library"], row["name"], size_name(row["bytes"])),
-            *(f"{row['written GB/s']:.0f}", f"{row['moved GB/s']:.0f}"),
-        ]
-        for row in rows
-    ]
-    header = ("library", "what", "size", "GB/s written", "GB/s read and written")
     return Table(
         "Fills and copies",
         "By the libraries' own functions, of contiguous memory. CuPy's kernels have a thread for "
         "each element, whose launch is their limit.",
-        header,
-        lines,
+        ("library", "what", "size", "GB/s written", "GB/s read and written"),
+        ceiling_lines(rows),
     )
 
 
@@ -123,7 +121,7 @@ def _speed(
     has_out = "out=" in rows[0]["seconds"]
     header = ["workload", "MB", "native µs", "µs", "GB/s", "of the fill", "of the limit", "ratio"]
     header += ["`out=` µs", "ratio"] if has_out else []
-    table = Table(f"{library}, {operator}", _SPEED_TEXT, header)
+    table = Table(f"{library}, {operator}", NATIVE[library, operator], header)
     ratios: dict[str, dict[str, float]] = {}
     for row in rows:
         seconds, size = row["seconds"], row["bytes"]
@@ -145,11 +143,21 @@ def _speed(
     return table
 
 
-_SPEED_TEXT = (
-    "The limit is the time in which the fastest fill writes the result and the fastest copy reads "
-    "the source once. The last mean counts variants of one workload as one: the grids, and the "
-    "images with the rows of 3 bytes."
-)
+_SPEED_TEXT = """\
+The limit is the time in which the fastest fill writes the result and the fastest copy reads the
+source once. The last mean counts variants of one workload as one: the grids, and the images with
+the rows of 3 bytes.
+"""
+
+NATIVE = {
+    ("torch", "tile"): "Native is `torch.tile`.",
+    ("torch", "expand"): "Native is `Tensor.expand`, then `contiguous`.",
+    ("cupy", "tile"): "Native is `cupy.tile`.",
+    ("cupy", "expand"): "Native is `cupy.broadcast_to`, then `ascontiguousarray`.",
+    ("jax", "tile"): "Native is `jnp.tile`.",
+    ("jax", "expand"): "Native is `jnp.broadcast_to`.",
+}
+"""What the library's own side is, by library and operator."""
 
 
 def _grouped(ratios: Mapping[str, float]) -> float:
@@ -197,29 +205,20 @@ def _sizes(library: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _calls(rows: Sequence[Mapping[str, Any]]) -> Table:
-    names = list(dict.fromkeys(itertools.chain.from_iterable(row["seconds"] for row in rows)))
-    lines: list[Sequence[str]] = [
-        [name, *(f"{s * 1e6:.1f}" if (s := row["seconds"].get(name)) else "" for row in rows)]
-        for name in names
-    ]
     return Table(
         "What the host does",
         "Microseconds of the host for a call on 16 elements that is not waited for.",
         ["call", *(row["library"] for row in rows)],
-        lines,
+        call_lines(rows),
     )
 
 
 def _checks(results: Mapping[str, Any]) -> Table:
-    lines: list[Sequence[str]] = [
-        [library, group, str(passed), str(sum(e["group"] == group for e in found["failed"]))]
-        for library, found in results["correctness"].items()
-        for group, passed in found["passed"].items()
-    ]
     left_out = [what for what in results["left_out"] if "no time" in what]
     text = "Results compared with NumPy's, byte for byte; planned: with every copy planned."
     if left_out:
         text += f" The time was too short for {len(left_out)} groups of this run."
+    lines = check_lines(results["correctness"])
     return Table("Checks", text, ("library", "group", "right", "wrong"), lines)
 
 

@@ -27,14 +27,19 @@ def show(run: Run) -> None:
 
 def show_ceilings(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rates."""
-    lines = [
+    header = ["library", "", "size", "written GB/s", "read + written GB/s"]
+    show_table("Ceilings", header, ceiling_lines(rows))
+
+
+def ceiling_lines(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[str]]:
+    """Write the cells of fills and copies."""
+    return [
         [
-            *(r["library"], r["name"], size_name(r["bytes"])),
-            *(f"{r['written GB/s']:.0f}", f"{r['moved GB/s']:.0f}"),
+            *(row["library"], row["name"], size_name(row["bytes"])),
+            *(f"{row['written GB/s']:.0f}", f"{row['moved GB/s']:.0f}"),
         ]
-        for r in rows
+        for row in rows
     ]
-    show_table("Ceilings", ["library", "", "size", "written GB/s", "read + written GB/s"], lines)
 
 
 def write_ceiling(rows: Sequence[Mapping[str, Any]]) -> float | None:
@@ -99,31 +104,35 @@ def size_name(nbytes: int) -> str:
 
 def show_calls(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print what a small call costs the host."""
+    header = ["us of the host, 16 elements", *(row["library"] for row in rows)]
+    show_table("Calls, not waited for", header, call_lines(rows))
+
+
+def call_lines(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[str]]:
+    """Write the cells of small calls, blank where a library has none."""
     names = list(dict.fromkeys(itertools.chain.from_iterable(row["seconds"] for row in rows)))
-    lines = [
-        [
-            name,
-            *(f"{s * 1e6:.1f}" if (s := row["seconds"].get(name)) else "-" for row in rows),
-        ]
+    return [
+        [name, *(f"{s * 1e6:.1f}" if (s := row["seconds"].get(name)) else "" for row in rows)]
         for name in names
     ]
-    header = ["us of the host, 16 elements", *(row["library"] for row in rows)]
-    show_table("Calls, not waited for", header, lines)
 
 
 def show_correctness(found: Mapping[str, Mapping[str, Any]]) -> None:
     """Print how many checks passed, then those that failed."""
-    lines = []
-    for library, result in found.items():
-        failed = result.get("failed", [])
-        for group, passed in result.get("passed", {}).items():
-            wrong = sum(entry["group"] == group for entry in failed)
-            lines.append([library, group, str(passed), str(wrong)])
-    show_table("Checks", ["library", "group", "pass", "fail"], lines)
+    show_table("Checks", ["library", "group", "pass", "fail"], check_lines(found))
     for library, result in found.items():
         for entry in result.get("failed", [])[:20]:
             native = f"; native: {entry['native']}" if "native" in entry else ""
             say(f"  WRONG {library}, {entry['group']}, {entry['case']}: {entry['error']}{native}")
+
+
+def check_lines(found: Mapping[str, Mapping[str, Any]]) -> list[Sequence[str]]:
+    """Write the cells of the groups of checks."""
+    return [
+        [library, group, str(passed), str(sum(e["group"] == group for e in result["failed"]))]
+        for library, result in found.items()
+        for group, passed in result.get("passed", {}).items()
+    ]
 
 
 def show_table(title: str, header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

@@ -42,7 +42,7 @@ class Step(NamedTuple):
     """A copy by one kernel, or by several: one for each index of its first axis."""
 
     nest: Nest
-    kernels: int = 1
+    launches: int = 1
 
 
 def plan_device(nest: Nest, alignment: int, itemsize: int, traits: Traits) -> tuple[Step, ...]:
@@ -134,11 +134,11 @@ def _in_chunks(nest: Nest, traits: Traits) -> Step:
     count = next((k for k in range(min(n, least), min(n, 2 * least) + 1) if n % k == 0), 0)
     if not count:
         return step
-    kernels = 1 if traits.in_order else count
-    if kernels > 1 and nest.nbytes < kernels * _LAUNCHED:
+    launches = 1 if traits.in_order else count
+    if launches > 1 and nest.nbytes < launches * _LAUNCHED:
         return step
     part = n // count
     sizes = (count, *nest.sizes[:axis], part, *nest.sizes[axis + 1 :])
     source = (part * nest.source[axis], *nest.source)
     target = (part * nest.target[axis], *nest.target)
-    return Step(nest._replace(sizes=sizes, source=source, target=target), kernels)
+    return Step(nest._replace(sizes=sizes, source=source, target=target), launches)

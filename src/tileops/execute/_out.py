@@ -41,12 +41,12 @@ def check_layout(name: str, x: Any, out: Any, shape: tuple[int, ...]) -> None:
         )
 
 
-def are_apart(address: int, nbytes: int, other: int, other_nbytes: int) -> bool:
+def are_apart(start: int, end: int, out_start: int, out_end: int) -> bool:
     """Whether two runs of memory have no byte in common.
 
     Of contiguous arrays, which overlap themselves nowhere, this takes a tenth of `check_memory`.
     """
-    return address + nbytes <= other or other + other_nbytes <= address
+    return end <= out_start or out_end <= start
 
 
 def check_memory(name: str, x: Memory, out: Memory) -> None:
@@ -66,8 +66,7 @@ def check_memory(name: str, x: Memory, out: Memory) -> None:
 
 
 def _overlap(x: Memory, out: Memory) -> bool:
-    (start, end), (out_start, out_end) = _span(x), _span(out)
-    if end <= out_start or out_end <= start:
+    if are_apart(*_span(x), *_span(out)):
         return False
     try:
         return np.shares_memory(_array_at(x), _array_at(out), max_work=_MAX_WORK)

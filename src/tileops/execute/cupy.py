@@ -96,8 +96,7 @@ class CuPy(Executor):
         _out.check_class(name, cupy.ndarray, out)
         _out.check_layout(name, x, out, plan.shape)
         are_runs = x.flags.c_contiguous and out.flags.c_contiguous
-        is_apart = _out.are_apart(x.data.ptr, x.nbytes, out.data.ptr, out.nbytes)
-        if not (are_runs and is_apart):
+        if not (are_runs and _out.are_apart(*_run(x), *_run(out))):
             _out.check_memory(name, _memory(x), _memory(out))
         x, out = _opaque(x), _opaque(out)
         with _device_of(x):
@@ -190,6 +189,12 @@ _KERNELS = device.Kernels(
     _empty,
     _assign,
 )
+
+
+def _run(x: Any) -> tuple[int, int]:
+    """Return the addresses of a contiguous array's first byte and of that after the last."""
+    start = x.data.ptr
+    return start, start + x.nbytes
 
 
 def _memory(x: Any) -> Memory:

@@ -79,8 +79,9 @@ class Jax(Executor):
         zero = _zero_bits(x.dtype)
         if zero is None:
             return _compiled(plan, is_sharded)(x)
-        if _is_apart() and isinstance(x.device, jax.Device):  # a sharding, where they are several
-            return _compiled_bits(plan, is_sharded)(x, _resident(zero.dtype, x.device))
+        device = x.device if _is_apart() else None  # a sharding, where they are several
+        if isinstance(device, jax.Device):
+            return _compiled_bits(plan, is_sharded)(x, _resident(zero.dtype, device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
             return _compiled_bits(plan, is_sharded)(x, zero)
 

@@ -225,7 +225,7 @@ class Torch(Executor):
             _check_stored(name, "the input", x)
             _check_stored(name, "out", out)
             are_runs = x.is_contiguous() and out.is_contiguous()
-            if not (are_runs and _out.are_apart(_address(x), x.nbytes, _address(out), out.nbytes)):
+            if not (are_runs and _out.are_apart(*_run(x), *_run(out))):
                 _out.check_memory(name, _memory(x), _memory(out))
             if _pays(x, plan, out.stride()) and all(
                 _is_plain(t) and _is_private(t) for t in (x, out)
@@ -433,6 +433,12 @@ def _check_stored(name: str, which: str, tensor: Any) -> None:
             f"{name}: {which} has shape {tuple(tensor.shape)}, and its storage fewer bytes than "
             f"that takes; somebody has resized it; pass a tensor with all of its memory"
         )
+
+
+def _run(x: Any) -> tuple[int, int]:
+    """Return the addresses of a contiguous tensor's first byte and of that after the last."""
+    start = _address(x)
+    return start, start + x.nbytes
 
 
 def _address(x: Any) -> int:
