@@ -1,18 +1,79 @@
-"""What the copy kernels of PyTorch and CuPy are like, for tests without a GPU or the library."""
+"""The kernel of copies on GPUs, compiled for the host: its bits can be tested without a GPU."""
 
-from tileops._moves import WORDS
-from tileops._plan_device import Traits
+import atexit
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
 
-TORCH = Traits(WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False, least=3 * 2**23)
-CUPY = Traits(
-    (16, 12, 8, 6, 5, 4, 3, 2, 1),
-    (
-        *((1, times) for times in (8, 7, 6, 5, 4, 3, 2)),
-        *((2, times) for times in (4, 3, 2)),
-        *((4, times) for times in (4, 3, 2)),
-    ),
-    moved=21,
-    chunk=2 * 2**20,
-    in_order=True,
-    least=2**23,
+import pytest
+
+from tileops.execute import device
+from tileops.execute._memory import Memory, alignment_of
+
+_HEADER = Path(__file__).with_name("cuda_on_host.h")
+
+_GRID = """
+extern "C" void run(const char* source, char* target, const Nest* nest, unsigned x, unsigned y) {
+    for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)
+        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x)
+            for (threadIdx.x = 0; threadIdx.x < THREADS; ++threadIdx.x)
+                tileops_repeat(source, target, *nest);
+}
+"""
+
+_OPTIONS = (
+    *("-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-strict-aliasing"),
+    # CUDA faults on words across their alignment, and so does this.
+    *("-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"),
 )
+
+
+def repeat(x, plan, out):
+    """Do what `torch_cuda.repeat` does, on the host if the tensors lie there."""
+    if x.is_cuda:
+        from tileops.execute import torch_cuda
+
+        torch_cuda.repeat(x, plan, out)
+        return
+    size = x.element_size()
+    source, target = (
+        Memory(t.data_ptr(), tuple(t.shape), tuple(s * size for s in t.stride()), size)
+        for t in (x, out)
+    )
+    run(plan, source, target)
+
+
+def run(plan, source, target):
+    """Repeat one memory of the host into another."""
+    alignments = (alignment_of(memory.address) for memory in (source, target))
+    prepared = device.prepare(plan, source.strides, target.strides, source.itemsize, *alignments)
+    launch(prepared, source.address, target.address)
+
+
+def launch(prepared, source, target):
+    """Run a launch between two addresses."""
+    nest = ctypes.c_void_p(prepared.nest.ctypes.data)
+    run = _library(prepared.variant).run
+    run(ctypes.c_void_p(source), ctypes.c_void_p(target), nest, *prepared.grid)
+
+
+@cache
+def _library(variant):
+    compiler = shutil.which("c++")
+    if compiler is None and not os.environ.get("CI"):
+        pytest.skip("there is no C++ compiler, which the kernel needs to run on the host")
+    built = _folder() / f"{'-'.join(str(int(value)) for value in variant)}.so"
+    text = f'#include "{_HEADER}"\n{device.source(variant)}{_GRID}'
+    subprocess.run([compiler, *_OPTIONS, "-o", built, "-"], input=text, text=True, check=True)
+    return ctypes.CDLL(str(built))
+
+
+@cache
+def _folder():
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Path(folder.name)

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import kernels
 import tileops
 
 ROOT = Path(__file__).parents[1]
@@ -49,13 +51,15 @@ def test_always_planned_is_planned_however_small(monkeypatch):
     import torch
     from benchmarks.gpu.planning import always_planned
 
-    from tileops.execute import device
     from tileops.execute import torch as executor
 
+    def repeat(*arguments):
+        found.append(arguments)
+        kernels.repeat(*arguments)
+
     found = []
-    repeat = device.repeat
     monkeypatch.setattr(executor, "_is_on_gpu", lambda _: True)
-    monkeypatch.setattr(device, "repeat", lambda *args: found.append(args) or repeat(*args))
+    monkeypatch.setattr(executor, "_cuda", lambda: SimpleNamespace(repeat=repeat))
     x = torch.arange(3)
     for planned in (True, False):
         with always_planned("cuda") if planned else contextlib.nullcontext():

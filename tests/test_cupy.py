@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import kernels
 import tileops
 from tileops.execute import library
 
@@ -118,17 +117,10 @@ def test_out_of_another_library_is_refused(cp):
         tileops.tile(cp.arange(3), 2, out=np.zeros(6, int))
 
 
-def test_the_traits_are_those_that_plans_are_tested_with():
-    from tileops.execute import cupy as executor
-
-    assert executor._KERNELS.traits == kernels.CUPY
-
-
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("dtype", ["?", "i1", "f2", "u4", "c8", "f8", "c16", "V3", "V5"])
 @pytest.mark.parametrize("repeats", [2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 20, 24, 25])
 def test_each_element_is_followed_by_its_repeats(cp, dtype, repeats):
-    """Where elements are records of them, too."""
     dtype = np.dtype(dtype)
     bits = np.random.default_rng(repeats).integers(0, 2, (1000, dtype.itemsize), np.uint8)
     x = cp.asarray(bits).view(dtype)

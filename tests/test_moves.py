@@ -1,6 +1,9 @@
 """Plans of copies: the bytes that they move, and the work that they take."""
 
+import ctypes
 import math
+import mmap
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,8 +18,8 @@ from tileops._moves import Nest, blocks
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_job import make_parts
 from tileops._rules import TILE
-from tileops.execute import assigning, device, host
-from tileops.execute._memory import Memory, address_of, alignment_of, as_array
+from tileops.execute import assigning, host
+from tileops.execute._memory import Memory, address_of
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -71,52 +74,13 @@ def host_copy(plan, memories):
     host.repeat(plan, *memories)
 
 
-def number_copy(plan, memories):
-    """Copy as in the memory of a GPU by a library whose words are numbers."""
-    device_copy(plan, memories, kernels.TORCH._replace(chunk=16, least=1))
-
-
-def record_copy(plan, memories):
-    """The same, by one that has records of numbers, too."""
-    device_copy(plan, memories, kernels.CUPY._replace(chunk=16, least=1))
-
-
-def device_copy(plan, memories, traits):
-    """Copy as in the memory of a GPU, element by element where the plan gains nothing."""
-    source, target = memories
-    starts = {id(memory.owner): memory.address for memory in memories}
-
-    def words(buffer, sizes, steps, word, repeats):
-        narrow = word // repeats
-        assert (narrow, repeats) in traits.repeats if repeats > 1 else word in traits.words
-        start = starts.get(id(buffer)) or address_of(buffer)
-        number = narrow & -narrow
-        assert start % number == 0, "CUDA faults on words across their alignment"
-        assert not any(step % (number if traits.repeats else word) for step in steps)
-        return as_array(Memory(start, sizes, steps, word, buffer), writable=True)
-
-    def assign(to, of):
-        if to.itemsize == of.itemsize:
-            np.copyto(to, of)
-            return
-        fields = [(f"f{i}", of.dtype) for i in range(to.itemsize // of.itemsize)]
-        for name, _ in fields:
-            np.copyto(to.view(fields)[name], of)
-
-    def empty(nbytes, _):
-        assert nbytes * 4 <= plan.nbytes
-        room = np.empty(nbytes + 16, np.uint8)
-        return room[-room.__array_interface__["data"][0] % 16 :][:nbytes]
-
-    found = device.Kernels(traits, words, empty, assign)
-    alignment = alignment_of(source.address, target.address)
-    arrays = ((memory.owner, memory.strides) for memory in memories)
-    if not device.repeat(found, plan, *arrays, source.itemsize, alignment):
-        host.repeat(plan, source, target)
+def device_copy(plan, memories):
+    """Copy as in the memory of a GPU."""
+    kernels.run(plan, *memories)
 
 
 @pytest.mark.usefixtures("thresholds")
-@pytest.mark.parametrize("copy", [host_copy, number_copy, record_copy])
+@pytest.mark.parametrize("copy", [host_copy, device_copy])
 def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
     @settings(
         max_examples=CASES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
@@ -149,6 +113,46 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
         assert x.tobytes() == before
 
     check()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="a fault ends the process, so a child's is used"
+)
+@pytest.mark.parametrize("place", ["begins", "ends"])
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize",
+    [
+        *(((n, 1), (1, 3), itemsize) for n in (1000, 1001) for itemsize in (1, 2, 4)),
+        *(((101, n), (3, 5), 1) for n in (3, 5, 15, 17, 33)),
+        *(((5, n), (1, 2), itemsize) for n in (101, 333) for itemsize in (1, 2, 8)),
+        *(((n,), (3,), 1) for n in (1, 7, 15, 16, 17, 1001)),
+    ],
+)
+def test_a_kernel_reads_nothing_outside_of_its_source(shape, repeats, itemsize, place):
+    """The pages around it cannot be read, so that one byte of them would end the process."""
+    size = math.prod(shape) * itemsize
+    page = mmap.PAGESIZE
+    inside = -(-size // page) * page
+    pages = mmap.mmap(-1, inside + 2 * page)
+    start = address_of(np.frombuffer(pages, np.uint8))
+    for edge in (start, start + page + inside):
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(edge), ctypes.c_size_t(page), 0) == 0
+    plan = cached_plan(TILE, shape, repeats, itemsize)
+    address = start + page + (0 if place == "begins" else inside - size)
+    source = Memory(address, shape, contiguous(shape, itemsize), itemsize)
+    result = np.empty(plan.nbytes + 16, np.uint8)
+    target = Memory(
+        -(-address_of(result) // 16) * 16, plan.shape, contiguous(plan.shape, itemsize), itemsize
+    )
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            device_copy(plan, (source, target))
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.usefixtures("thresholds")

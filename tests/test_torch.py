@@ -4,7 +4,6 @@ from math import prod
 
 import pytest
 
-import kernels
 import tileops
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
@@ -382,9 +381,3 @@ def test_an_empty_out_needs_no_address(torch):
     assert value.shape == tangent.shape == (0,)
     gradient = torch.func.grad(lambda x: (call(x.detach()), x.sum())[1])(x)
     assert gradient.shape == (0,)
-
-
-def test_the_traits_are_those_that_plans_are_tested_with():
-    from tileops.execute import torch as executor
-
-    assert executor._KERNELS.traits == kernels.TORCH

@@ -12,11 +12,10 @@ import pytest
 from benchmarks.gpu.workloads import workloads_at
 from benchmarks.workloads import WORKLOADS, random_array
 
-import kernels
 import tileops
 from memory import peak_of
 from tileops import _machine, _plan_job
-from tileops._moves import COPY, Nest, make_nest
+from tileops._moves import Nest, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
 from tileops._plan_device import plan_device
@@ -119,24 +118,22 @@ COMPUTED = {"gray_to_rgb": 5 / 3}
 """Passes where bytes are doubled in a temporary: of three repeats, two are there."""
 
 ON_A_GPU = {
-    # bytes of a word in each kernel, other than [16]; none where a library's own are as good
-    "PyTorch": {
-        "gather": [8, 16],
-        "images_500": [4, 8],
-        "images_333": [1, 4],
-        "gray_to_rgb": [],
-        "rows_of_3": [],
-    },
-    "CuPy": {
-        "gather": [8, 16],
-        "images_500": [12],
-        "images_333": [3, 12],
-        "gray_to_rgb": [3],
-        "rows_of_3": [3],
-    },
+    # bytes of a load, repeats that a thread writes, repeats; other than (16, 1, 1)
+    "repeat_kv": (16, 4, 4),
+    "beam": (16, 5, 5),
+    "mask": (16, 4, 8192),
+    "positional": (16, 4, 64),
+    "gather": (8, 1, 1),
+    "grid_t": (16, 4, 3520),
+    "grid_h": (16, 4, 16),
+    "grid_w": (16, 4, 704),
+    "channels": (16, 4, 4),
+    "images_512": (16, 4, 4),
+    "images_500": (4, 4, 4),
+    "images_333": (1, 1, 1),
+    "gray_to_rgb": (1, 1, 1),
+    "rows_of_3": (1, 1, 1),
 }
-
-TRAITS = {"PyTorch": kernels.TORCH, "CuPy": kernels.CUPY}
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
@@ -151,74 +148,84 @@ def test_the_work_of_a_workload_on_a_cpu(workload):
         assert work.temporary == 0
 
 
-@pytest.mark.parametrize("library", ON_A_GPU)
 @pytest.mark.parametrize("workload", list(workloads_at(1.0)), ids=lambda workload: workload.name)
-def test_the_work_of_a_workload_on_a_gpu(workload, library):
-    steps = plan_device(nest_of(workload), 16, workload.itemsize, TRAITS[library])
-    works = [work_of(step.nest, COPY) for step in steps]
-    assert [work.word for work in works] == ON_A_GPU[library].get(workload.name, [16])
-    launches = 3 if (workload.name, library) == ("channels", "PyTorch") else 1
-    assert all(step.launches == launches for step in steps), "of each step"
-    *temporaries, results = [step.nest.nbytes for step in steps] or [workload.result_bytes]
-    assert results == workload.result_bytes
-    assert sum(temporaries) <= workload.result_bytes / 4
+def test_the_work_of_a_workload_on_a_gpu(workload):
+    """Every store has 16 bytes, and is read once for the repeats that a thread writes."""
+    launch = plan_device(nest_of(workload), 16, 16)
+    variant = launch.variant
+    assert (variant.load, launch.at_once, launch.repeats) == ON_A_GPU[workload.name]
+    assert variant.store == 16
+    assert variant.bits == 32
+    assert launch.stores * launch.repeats * 16 == workload.result_bytes
+    assert launch.tail == 0
 
 
 @pytest.mark.parametrize(
-    "shape, repeats, sizes, launches",
+    "shape, repeats, itemsize, expected",
     [
-        # 256 MiB of float32, four times
-        ((2**26,), (4, 1), {"PyTorch": (32, 4, 2**19), "CuPy": (128, 4, 2**17)}, 32),
-        # twice: so little is written for each chunk that its launch would take as long
-        ((2**26,), (2, 1), {"PyTorch": (2, 2**24), "CuPy": (128, 2, 2**17)}, 1),
-        # three sources of 32 MiB: a kernel takes a part of each
-        ((3, 1, 2**23), (1, 2, 1), {"PyTorch": (4, 3, 2, 2**19), "CuPy": (16, 3, 2, 2**17)}, 4),
-        # a prime number of words
-        ((4 * 16_777_213,), (4, 1), dict.fromkeys(TRAITS, (4, 16_777_213)), 1),
-        # a cache holds 4 MiB
-        ((2**20,), (64, 1), dict.fromkeys(TRAITS, (64, 2**18)), 1),
+        # rows of 16 bytes and more: those of 999 as one run each, whatever its address
+        ((1000, 1000), (1, 2), 1, (8, 16, False)),
+        ((1000, 999), (1, 2), 1, (1, 16, True)),
+        ((1000, 999), (1, 2), 2, (2, 16, True)),
+        ((1000, 999), (1, 2), 4, (4, 16, False)),
+        # narrower ones, piece by piece
+        ((1000, 3), (1, 5), 1, (1, 16, False)),
+        ((1000, 1), (1, 3), 2, (2, 16, False)),
     ],
 )
-@pytest.mark.parametrize("library", TRAITS)
-def test_a_source_larger_than_a_gpus_cache_is_repeated_chunk_by_chunk(
-    shape, repeats, sizes, launches, library
+def test_stores_on_a_gpu_are_put_together_from_what_divides_the_rows(
+    shape, repeats, itemsize, expected
 ):
-    """By PyTorch with a kernel for each; by CuPy, which keeps the order of the axes, with one."""
-    nest = nest_between(shape, repeats, 4)
-    (step,) = plan_device(nest, 16, 4, TRAITS[library])
-    assert step.nest.sizes == sizes[library]
-    assert step.launches == (launches if library == "PyTorch" else 1)
-    assert work_of(step.nest, COPY) == Work(16, 1, 1, 0)
+    variant = plan_device(nest_between(shape, repeats, itemsize), 16, 16).variant
+    assert (variant.load, variant.store, variant.is_run) == expected
+
+
+@pytest.mark.parametrize("of, to, load, store", [(1, 16, 1, 16), (4, 16, 4, 16), (16, 2, 2, 2)])
+def test_addresses_limit_loads_and_stores_apart_on_a_gpu(of, to, load, store):
+    variant = plan_device(nest_between((1000, 64), (1, 3), 1), of, to).variant
+    assert (variant.load, variant.store) == (load, store)
+
+
+def test_the_last_store_on_a_gpu_need_not_be_full():
+    launch = plan_device(nest_between((2**20 + 1, 1), (1, 3), 1), 16, 16)
+    assert (launch.variant.store, launch.tail) == (16, 3)
+    assert launch.stores == 3 * 2**16 + 1
 
 
 @pytest.mark.parametrize(
-    "itemsize, repeats, words",
+    "shape, repeats, at_once",
     [
-        *((1, 12, [6]), (1, 16, [8]), (1, 7, [7]), (1, 11, []), (1, 25, [5])),
-        *((2, 6, [6]), (2, 8, [8]), (4, 3, [12]), (4, 4, [16]), (8, 3, [])),
+        *(((2**20,), (8, 1), 8), ((2**20,), (9, 1), 4)),
+        # more repeats than blocks along an axis
+        ((2**14,), (2**19, 1), 9),
+        # a block of threads, and less: each repeat has its own
+        *(((2**10 - 16,), (2**10, 1), 1),),
     ],
 )
-def test_repeats_of_a_narrow_word_are_fields_of_a_record(itemsize, repeats, words):
-    """In CuPy, whose kernels assign what they read to each field."""
-    nest = nest_between((2**20, 1), (1, repeats), itemsize)
-    steps = plan_device(nest, itemsize, itemsize, kernels.CUPY)
-    assert [step.nest.word for step in steps] == words
-    assert all(step.nest.source_word == itemsize for step in steps)
+def test_a_thread_on_a_gpu_writes_several_repeats(shape, repeats, at_once):
+    launch = plan_device(nest_between(shape, repeats, 16), 16, 16)
+    assert launch.at_once == at_once
+    assert launch.repeats == (1 if at_once == 1 else repeats[0])
 
 
-@pytest.mark.parametrize("alignment, words", [(1, [3]), (2, [6]), (4, [12]), (8, [12])])
-def test_words_of_three_numbers_are_aligned_like_one(alignment, words):
-    nest = nest_between((2**20, 72), (1, 2), 1)
-    steps = plan_device(nest, alignment, 1, kernels.CUPY)
-    assert [step.nest.word for step in steps] == words
-
-
-@pytest.mark.parametrize("rows, words", [(1399, [4, 8]), (1398, [4])])
-def test_a_gpus_temporary_is_worth_a_third_more_elements(rows, words):
-    """For 2**25 of them, where a copy without one is worth 3 * 2**23."""
-    nest = nest_between((rows, 500, 3), (4, 4, 1), 1)
-    steps = plan_device(nest, 16, 1, kernels.TORCH)
-    assert [step.nest.word for step in steps] == words
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, steps, bits",
+    [
+        *(((2**29,), (3, 1), 4, (4,), (32, 32)), ((2**31 - 4,), (4, 1), 16, (16,), (32, 32))),
+        # 2**31 pieces in all, and more
+        *(((2**29, 1), (1, 4), 1, (1, 1), (32, 32)), ((2**29 + 4, 1), (1, 4), 1, (1, 1), (64, 32))),
+        # pieces of a period that lie 2**31 bytes apart in the source, and more
+        *(((2**6, 20), (3, 1), 1, (2**5, 2**26), (32, 32)),),
+        *(((2**6, 20), (3, 1), 1, (2**5, 2**28), (32, 64)),),
+        # a few rounds of the outermost loop do not
+        ((2**24, 3), (1, 5), 1, (2**20, 1), (32, 32)),
+    ],
+)
+def test_numbers_of_64_bits_only_where_32_do_not_count(shape, repeats, itemsize, steps, bits):
+    plan = cached_plan(TILE, shape, repeats, itemsize)
+    nest = make_nest(plan, steps, contiguous(plan.shape, itemsize), itemsize)
+    variant = plan_device(nest, 16, 16).variant
+    assert (variant.bits, variant.inner_bits) == bits
 
 
 def test_a_short_period_is_widened_twice():

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+import kernels
+
 THRESHOLDS = {
     **dict.fromkeys(("numpy", "cupy", "dask"), ("measured", "tiny")),
     "torch": ("measured", "tiny", "device"),
@@ -26,7 +28,13 @@ _TINY = {
         "_UNCACHED": 80,
     },
     "tileops._plan_job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
-    "tileops._plan_device": {"_LAUNCHED": 32},
+    "tileops._plan_device": {
+        "_AT_ONCE": 3,
+        "_OF_MORE": 2,
+        "_FILLING": 2,
+        "_MOST_BLOCKS": 3,
+        "_MOST_COUNTED": 200,
+    },
     "tileops._plan_host": {
         "_JOINED": range(4, 21),
         "_JOINED_RUN": 40,
@@ -97,18 +105,17 @@ def set_thresholds(monkeypatch, name):
         monkeypatch.setattr(cost, "_PER_ROW", 1e9)
     for library in {"torch", "cupy"} & sys.modules.keys() if name != "measured" else ():
         module = importlib.import_module(f"tileops.execute.{library}")
-        traits = module._KERNELS.traits._replace(chunk=16, least=1)
-        monkeypatch.setattr(module, "_KERNELS", module._KERNELS._replace(traits=traits))
+        monkeypatch.setattr(module, "_LEAST", 1)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_is_on_gpu", lambda _: True)
+        monkeypatch.setattr(torch, "_cuda", lambda: kernels)
     forget_plans()
 
 
 def forget_plans():
     for module, names in (
         ("tileops._plan_host", ("plan_host",)),
-        ("tileops.execute.device", ("_steps",)),
         (
             "tileops._plan_job",
             ("assigned_row", "make_job", "make_contiguous_job", "new_chain", "make_parts"),
@@ -118,6 +125,9 @@ def forget_plans():
             getattr(importlib.import_module(module), name).cache_clear()
     if "torch" in sys.modules:
         importlib.import_module("tileops.execute.torch_cost").plan_costs_less.cache_clear()
+    for name in ("tileops.execute.cupy", "tileops.execute.torch_cuda"):
+        if name in sys.modules:
+            sys.modules[name]._ready.cache_clear()
 
 
 def converts_bfloat16():

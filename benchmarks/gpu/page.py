@@ -31,14 +31,9 @@ and the host's clock that of JAX, which is waited for. Each figure is the median
 alternate between the sides. A ratio is the time of the library's own operation divided by that of
 tileops: above 1, tileops is faster.
 
-Where neither a wider word nor a temporary helps, tileops calls the library's own kernel: in PyTorch
-for gray_to_rgb and rows_of_3, and for results of less than 25 million elements. Ratios of 0.97 to
-1.03 are of the same work then, in other memory.
-
-Not measured yet is what has changed since this run. PyTorch's threshold was 17 million elements; a
-result too small for the two kernels of a plan took none, where it may take one now; CuPy copied
-what is not repeated in words, and not as one run; and for bfloat16 in JAX a scalar was sent to the
-card with each call, in 70 to 130 µs, where it stays now.
+Results of less than 25 million elements in PyTorch, and 17 million in CuPy, are left to the
+library's own kernel, and in JAX all are: ratios there compare what two ways to the same kernel take
+the host.
 """
 
 FACTS = ("card", "date", "command", "system", "processors", "python", "L2 bytes")

@@ -4,12 +4,10 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from tileops.execute.device import Kernels
-
 THRESHOLDS = {
     "cuda": [
-        ("tileops.execute.torch", "_KERNELS"),
-        ("tileops.execute.cupy", "_KERNELS"),
+        ("tileops.execute.torch", "_LEAST"),
+        ("tileops.execute.cupy", "_LEAST"),
         ("tileops.execute.host", "LEAST"),
     ],
     "cpu": [("tileops.execute.host", "LEAST"), ("tileops.execute.torch", "HUGE")],
@@ -26,13 +24,9 @@ def always_planned(device: str) -> Iterator[None]:
     found = [(sys.modules.get(name), where) for name, where in THRESHOLDS[device]]
     before = [(module, where, getattr(module, where)) for module, where in found if module]
     try:
-        for module, where, value in before:
-            setattr(module, where, 1 if isinstance(value, int) else _always(value))
+        for module, where, _ in before:
+            setattr(module, where, 1)
         yield
     finally:
         for module, where, value in before:
             setattr(module, where, value)
-
-
-def _always(kernels: Kernels) -> Kernels:
-    return kernels._replace(traits=kernels.traits._replace(least=1))

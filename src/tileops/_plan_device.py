@@ -1,144 +1,164 @@
-"""Plans of copies in the memory of a GPU: one step, or two, in the widest words that there are.
+"""Plans of copies in the memory of a GPU: one kernel, `execute/repeat.cu`.
 
-A copy kernel of a library takes about as long for an element of one byte as for one of 16, until
-the memory is the limit: so what counts is how many elements its threads move.
+A thread's work takes about as long for a byte as for 16, until the memory is the limit. So a thread
+writes as many bytes at once as the target allows, puts them together from pieces as wide as the
+source allows, and writes them to several of their repeats.
 """
 
-from math import prod
+from collections.abc import Iterable
+from math import gcd, prod
 from typing import NamedTuple
 
-from tileops._moves import Nest, join_loops, widest_word
+from tileops._moves import Nest, join_loops
 
-_SHARE = 4
-"""A temporary takes at most this part of the result."""
-_GAIN = 1.1
-"""How many times longer one step must take for a temporary to be worth a second kernel."""
-_SECOND = 4 / 3
-"""How many times as many elements a result must have for that kernel's launch to be worth it."""
-_CACHED = 2
-"""What is repeated stays in the cache between two repeats if it has this many chunks at most."""
-_LAUNCHED = 32 * 2**20
-"""The bytes that a kernel of its own for each chunk must write to be worth its launch."""
+_WIDEST = 16
+"""The bytes of the widest load and store."""
+_AT_ONCE = 8
+"""A thread writes all repeats of what it has read, if they are this many at most."""
+_OF_MORE = 4
+"""Of more it writes this many."""
+_FILLING = 1024
+"""Threads that are enough without one for each repeat."""
+_MOST_BLOCKS = 65535
+"""The blocks along a grid's second axis."""
+_MOST_COUNTED = 2**31
+"""The pieces that 32 bits number, and the bytes that they go over."""
 
-
-class Traits(NamedTuple):
-    """What the copy kernels of a library are like."""
-
-    words: tuple[int, ...]
-    """The bytes of the elements that a thread moves in the same time, the widest first."""
-    repeats: tuple[tuple[int, int], ...]
-    """The bytes of a word, and how many repeats of it one element may hold, the most first."""
-    moved: int
-    """The bytes that the card's memory moves in the time of an element."""
-    chunk: int
-    """The bytes that stay in the card's cache while their repeats are written."""
-    in_order: bool
-    """Whether a kernel writes in the order of the axes that it is given, or in that of memory."""
-    least: int
-    """The elements of a result from which on a kernel saves more time than its launch takes."""
+Loop = tuple[int, int, int]
+"""Rounds, and the bytes that source and target go on in a round."""
 
 
-class Step(NamedTuple):
-    """A copy by one kernel, or by several: one for each index of its first axis."""
+class Variant(NamedTuple):
+    """What a kernel is compiled for, as `execute/repeat.cu` defines it."""
 
-    nest: Nest
-    launches: int = 1
-
-
-def plan_device(nest: Nest, alignment: int, itemsize: int, traits: Traits) -> tuple[Step, ...]:
-    """Plan a copy for a GPU: into the result, or into a temporary and from there.
-
-    The temporary holds the source with some of its repeats: enough that rows of it, or of the
-    result, can be moved in wider words than the source's. Where nothing is gained over a copy
-    element by element there are no steps.
-    """
-    one: tuple[Nest, ...] = (_in_words(nest, alignment, traits),)
-    candidates = [one]
-    is_large = nest.nbytes >= _SECOND * traits.least * itemsize
-    for sizes in _temporaries(nest) if is_large else ():
-        filled = nest.block(sizes)
-        if filled.nbytes * _SHARE <= nest.nbytes:
-            pair = (filled, _spread(nest, filled))
-            candidates.append(tuple(_in_words(each, alignment, traits) for each in pair))
-    best = min(candidates, key=lambda nests: _time(nests, traits))
-    if _time(best, traits) * _GAIN > _time(one, traits):
-        best = one
-    steps = tuple(_in_chunks(nest, traits) for nest in best)
-    gains = len(steps) > 1 or best[0].word > itemsize or steps[0].nest != best[0]
-    return steps if gains else ()
+    load: int
+    store: int
+    outer: int
+    inner: int
+    crosses: bool
+    is_run: bool
+    bits: int
+    inner_bits: int
 
 
-def _in_words(nest: Nest, alignment: int, traits: Traits) -> Nest:
-    """Choose the widest words, or wider ones that each hold several repeats of one."""
-    words = nest.in_words(widest_word(nest, alignment, traits.words))
-    word = words.word
-    if words.source[-1:] != (0,) or words.target[-1] != word:
-        return words
-    *sizes, n = words.sizes
-    held = (times for width, times in traits.repeats if width == word and n % times == 0)
-    times = next(held, 1)
-    source, target = words.source[:-1], words.target[:-1]
-    if times != n:
-        sizes, source, target = [*sizes, n // times], (*source, 0), (*target, word * times)
-    return Nest(tuple(sizes), source, target, word * times, times)
+class Launch(NamedTuple):
+    """A copy by one kernel."""
+
+    variant: Variant
+    loops: tuple[Loop, ...]
+    """Over the pieces, the outer and then the inner ones, the innermost last. A round's bytes are
+    less what the next loop goes on in all of its rounds, if that is another of the same ones."""
+    stores: int
+    """Over all loops."""
+    period: int
+    """The pieces in the inner loops."""
+    tail: int
+    """The pieces of the last store, or 0 if it is full."""
+    repeats: int
+    """How often each store is repeated, beside the loops."""
+    at_once: int
+    """The repeats that a thread writes."""
+    step: int
+    """The bytes from one of them to the next."""
 
 
-def _time(nests: tuple[Nest, ...], traits: Traits) -> float:
-    """Return how many elements are moved in the time of these copies."""
-    return sum(
-        max(nest.nbytes / nest.word, (nest.nbytes + _inside(nest, -1)) / traits.moved)
-        for nest in nests
+def plan_device(nest: Nest, source_alignment: int, target_alignment: int) -> Launch:
+    """Plan a repetition between arrays at addresses that these powers of two divide."""
+    whole = _launch(nest, source_alignment, target_alignment)
+    axis = next((i for i, stride in enumerate(nest.source) if stride == 0), None)
+    if axis is None:
+        return whole
+    axes = list(zip(nest.sizes, nest.source, nest.target, strict=True))
+    repeats, _, step = axes.pop(axis)
+    once = _launch(join_loops(axes), source_alignment, target_alignment, repeats, step)
+    is_as_wide = once.variant.store >= whole.variant.store
+    return once if is_as_wide and once.stores >= _FILLING else whole
+
+
+def _launch(
+    nest: Nest, source_alignment: int, target_alignment: int, repeats: int = 1, step: int = 0
+) -> Launch:
+    run, axis = 1, len(nest.sizes)
+    while axis and nest.target[axis - 1] == run:
+        axis -= 1
+        run *= nest.sizes[axis]
+    is_one_run = axis == 0 and repeats == 1 and run >= _WIDEST  # its last store need not be full
+    apart = () if is_one_run else (run, step, *nest.target[:axis])
+    store = _word(target_alignment, *apart)
+    load = min(store, _word(source_alignment, nest.sizes[-1], *nest.source[:-1]))
+    pieces = store // load
+    words = nest.in_words(load)
+    loops = tuple(zip(words.sizes, words.source, words.target, strict=True)) or ((1, 0, 0),)
+    split = _split(loops, pieces)
+    is_run = load < 4 <= store and len(split.inner) == 1 and split.inner[0][1] == load  # noqa: PLR2004
+    stores, rest = -(-nest.nbytes // store), nest.nbytes % store
+    counted = split.period + pieces
+    if pieces > 1 and not is_run:
+        counted = max(counted, split.reach)
+    at_once = repeats if repeats <= _AT_ONCE else max(_OF_MORE, -(-repeats // _MOST_BLOCKS))
+    variant = Variant(
+        load,
+        store,
+        outer=len(split.outer),
+        inner=len(split.inner),
+        crosses=split.crosses,
+        is_run=is_run,
+        bits=_bits(stores * pieces),
+        inner_bits=_bits(counted),
     )
+    loops = _relative(split.outer) + _relative(split.inner)
+    return Launch(variant, loops, stores, split.period, rest // load, repeats, at_once, step)
 
 
-def _inside(nest: Nest, axis: int) -> int:
-    """Return the bytes of the source inside an axis."""
-    axes = zip(nest.sizes[axis + 1 :], nest.source[axis + 1 :], strict=True)
-    return prod(n for n, stride in axes if stride != 0) * nest.source_word
+class _Split(NamedTuple):
+    """Loops, split into outer ones and the inner ones, which are a period."""
+
+    outer: tuple[Loop, ...]
+    inner: tuple[Loop, ...]
+    period: int
+    """The pieces in the inner loops."""
+    reach: int
+    """How many bytes the pieces of a store may lie apart from where their period begins."""
+    crosses: bool
+    """Whether a store may cross the end of a period, to the next one."""
 
 
-def _temporaries(nest: Nest) -> list[tuple[int, ...]]:
-    """List temporaries: with the repeats of the inner axes, and with a part of the next one's."""
-    repeated = [axis for axis, stride in enumerate(nest.source) if stride == 0]
-    sizes = [1 if axis in repeated else n for axis, n in enumerate(nest.sizes)]
-    found = []
-    for axis in reversed(repeated):
-        n = nest.sizes[axis]
-        for part in (2, 4, 8, 16, n):
-            if part <= n and n % part == 0:
-                sizes[axis] = part
-                found.append(tuple(sizes))
-    return found
+def _split(loops: tuple[Loop, ...], pieces: int) -> _Split:
+    """Make the inner loops as few as have the pieces of a store or more.
+
+    Where all but the outermost do not, all are inner ones. If that is more than 32 bits count, the
+    outermost is there twice, as an outer one and as an inner one, in which a store goes on beyond
+    the end of a period.
+    """
+    for axis in range(len(loops) - 1, 0, -1):
+        period = prod(n for n, _, _ in loops[axis:])
+        if period >= pieces:
+            inner = loops[axis:]
+            return _Split(loops[:axis], inner, period, _reach(inner), crosses=pieces > 1)
+    whole = _Split((), loops, prod(n for n, _, _ in loops), _reach(loops), crosses=False)
+    if len(loops) == 1 or max(whole.period + pieces, whole.reach) <= _MOST_COUNTED:
+        return whole
+    (_, source, target), *others = loops
+    reach = _reach([(pieces, source, target), *others])
+    return _Split(loops[:1], loops, prod(n for n, _, _ in others), reach, crosses=False)
 
 
-def _spread(nest: Nest, filled: Nest) -> Nest:
-    """Describe the copy from a temporary to all of its repeats, in as few loops as can be."""
-    axes = []
-    for n, size, s, t in zip(nest.sizes, filled.sizes, filled.target, nest.target, strict=True):
-        axes += [(n // size, 0, size * t), (size, s, t)]
-    return join_loops(axes)
+def _reach(loops: Iterable[Loop]) -> int:
+    return sum(n * abs(source) for n, source, _ in loops)
 
 
-def _in_chunks(nest: Nest, traits: Traits) -> Step:
-    """Put chunks of what is repeated before its repeats, if no cache holds it as a whole."""
-    step = Step(nest)
-    axes = [axis for axis, stride in enumerate(nest.source) if stride == 0]
-    large = [axis for axis in axes if _inside(nest, axis) > _CACHED * traits.chunk]
-    if not large:
-        return step
-    inside = range(large[0], len(nest.sizes))
-    axis = next((i for i in inside if nest.source[i] != 0), None)
-    if axis is None:  # a word alone, larger than a chunk
-        return step
-    n, least = nest.sizes[axis], -(-_inside(nest, large[0]) // traits.chunk)
-    count = next((k for k in range(min(n, least), min(n, 2 * least) + 1) if n % k == 0), 0)
-    if not count:
-        return step
-    launches = 1 if traits.in_order else count
-    if launches > 1 and nest.nbytes < launches * _LAUNCHED:
-        return step
-    part = n // count
-    sizes = (count, *nest.sizes[:axis], part, *nest.sizes[axis + 1 :])
-    source = (part * nest.source[axis], *nest.source)
-    target = (part * nest.target[axis], *nest.target)
-    return Step(nest._replace(sizes=sizes, source=source, target=target), launches)
+def _relative(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Subtract from each loop's strides what the next one goes in all of its rounds."""
+    inside = (*loops, (0, 0, 0))[1:]
+    pairs = zip(loops, inside, strict=True)
+    return tuple((n, s - size * by, t - size * to) for (n, s, t), (size, by, to) in pairs)
+
+
+def _bits(n: int) -> int:
+    return 32 if n <= _MOST_COUNTED else 64
+
+
+def _word(*divided: int) -> int:
+    """Return the widest power of two that divides all of these."""
+    common = gcd(_WIDEST, *divided)
+    return common & -common

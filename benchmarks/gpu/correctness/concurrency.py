@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -130,8 +131,19 @@ def check_graph(checks: Checks) -> None:
 
 
 def check_threads(checks: Checks) -> None:
-    """Two threads that call at once, on the default stream and on streams of their own."""
+    """Two threads that call at once, on the default stream and on streams of their own.
+
+    Before them one whose first use of the device is a call.
+    """
     library = checks.library
+    sized = PATTERNS[7].sized(checks.elements(1), 16)
+    with checks.case(f"first use {sized.shape} x {sized.repeats}"):
+        bits = random_bits("uint8", 1, sized.shape, seed=1)
+        x, expected = library.from_bits(bits, "uint8"), np.tile(bits, sized.repeats)
+        out = library.empty(expected.shape, x)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(tileops.tile, x, sized.repeats, out=out).result()
+        require_result(library, x, out, expected)
     streams = [False, True] if checks.run.is_gpu else [False]
     for pattern, has_stream in itertools.product((PATTERNS[3], PATTERNS[7], PATTERNS[8]), streams):
         sized = pattern.sized(checks.elements(1), 16)

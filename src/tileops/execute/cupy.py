@@ -1,6 +1,7 @@
 """CuPy: arrays on a CUDA device, in its current stream."""
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache, lru_cache
 from typing import Any
 
 import array_api_compat.cupy
@@ -9,7 +10,7 @@ import numpy as np
 from cupy._core import elementwise_copy  # what copies in least of the host's time is not public
 
 from tileops._plan import Plan, cached_plan
-from tileops._plan_device import Traits
+from tileops._plan_device import Variant
 from tileops._rules import Operator
 from tileops._texts import type_name
 from tileops.errors import DTypeError
@@ -20,31 +21,8 @@ from tileops.execute.array_api import Executor, spread
 _CURRENT: AbstractContextManager[Any] = nullcontext()
 
 
-def _record(fields: int, number: str) -> Any:
-    return np.dtype([(f"f{i}", number) for i in range(fields)])
-
-
-# CuPy's kernels have a thread for each element, whose launch takes longer than the copy of a few
-# numbers: so a record of them is an element.
-_WORDS = {
-    16: np.dtype("c16"),  # in one load and one store
-    12: _record(3, "u4"),
-    8: np.dtype("u8"),
-    6: _record(3, "u2"),
-    5: _record(5, "u1"),
-    4: np.dtype("u4"),
-    3: _record(3, "u1"),
-    2: np.dtype("u2"),
-    1: np.dtype("u1"),
-}
-"""The dtypes that carry words, by their bytes."""
-
-_REPEATED = {
-    (word, times): _record(times, f"u{word}")
-    for word, most in ((1, 8), (2, 4), (4, 4))
-    for times in range(most, 1, -1)
-}
-"""The dtypes whose elements hold repeats of a word: what is assigned to a record, each field is."""
+_LEAST = 2**24
+"""The elements of a result from which on a kernel of ours saves time."""
 
 
 class CuPy(Executor):
@@ -150,45 +128,36 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
     if not plan.repeated and x.flags.c_contiguous and out.flags.c_contiguous:
         out[...] = x.reshape(out.shape)  # as one run
         return
-    if _KERNELS.pay(plan, itemsize):
-        source, target = (x, x.strides), (out, out.strides)
-        alignment = alignment_of(x.data.ptr, out.data.ptr)
-        if device.repeat(_KERNELS, plan, source, target, itemsize, alignment):
-            return
+    if device.pays(plan, itemsize, _LEAST) and not cupy.cuda.runtime.is_hip:
+        source, target = x.data, out.data
+        alignments = alignment_of(source.ptr), alignment_of(target.ptr)
+        kernel, grid, nest = _ready(plan, x.strides, out.strides, itemsize, *alignments)
+        kernel(grid, (device.THREADS,), (source, target, nest))
+        return
     if plan.merges:
         x, out = x.reshape(plan.split), out.reshape(plan.spread)
     elementwise_copy(x, out)
 
 
-def _words(
-    x: Any, sizes: tuple[int, ...], strides: tuple[int, ...], word: int, repeats: int
-) -> Any:
-    dtype = _WORDS[word] if repeats == 1 else _REPEATED[word // repeats, repeats]
-    return cupy.ndarray(sizes, dtype, x.data, strides=strides)
+@lru_cache(maxsize=4096)
+def _ready(
+    plan: Plan,
+    source: tuple[int, ...],
+    target: tuple[int, ...],
+    itemsize: int,
+    source_alignment: int,
+    target_alignment: int,
+) -> tuple[Any, tuple[int, int], Any]:
+    """Return a kernel, its grid and its last argument."""
+    alignments = source_alignment, target_alignment
+    prepared = device.prepare(plan, source, target, itemsize, *alignments)
+    return _kernel(prepared.variant), prepared.grid, prepared.nest
 
 
-def _empty(nbytes: int, _: Any) -> Any:
-    return cupy.ndarray(nbytes, cupy.uint8)
-
-
-def _assign(target: Any, source: Any) -> None:
-    elementwise_copy(source, target)
-
-
-_KERNELS = device.Kernels(
-    # Measured on an NVIDIA H200 with CuPy 14.2: docs/copies.md.
-    Traits(
-        words=tuple(_WORDS),
-        repeats=tuple(_REPEATED),
-        moved=21,
-        chunk=2 * 2**20,
-        in_order=True,
-        least=2**23,
-    ),
-    _words,
-    _empty,
-    _assign,
-)
+@cache
+def _kernel(variant: Variant) -> Any:
+    """Return a kernel, which CuPy compiles when it is first launched, and keeps on disk."""
+    return cupy.RawKernel(device.source(variant), device.NAME)
 
 
 def _run(x: Any) -> tuple[int, int]:

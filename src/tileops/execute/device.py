@@ -1,67 +1,108 @@
-"""Copies in the memory of a GPU, for the libraries whose arrays lie there.
+"""Copies in the memory of a GPU, by a kernel that its library compiles and launches.
 
 All of it is queued in the library's current stream, and nothing waits for it.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tileops._moves import make_nest
 from tileops._plan import Plan
-from tileops._plan_device import Step, Traits, plan_device
+from tileops._plan_device import Variant, plan_device
+
+NAME = "tileops_repeat"
+"""What the kernel is called in its source."""
+
+THREADS = 256
+"""The threads of a block."""
 
 Strides = tuple[int, ...]
 
 
-class Kernels(NamedTuple):
-    """What a library copies with."""
+class Prepared(NamedTuple):
+    """A launch of the kernel, for any two addresses with alignments."""
 
-    traits: Traits
-    words: Callable[[Any, tuple[int, ...], Strides, int, int], Any]
-    """Gives an array's memory, from its first element on, in a shape, with strides in bytes, of
-    words of some bytes, each of which is to hold so many repeats of a narrower one."""
-    empty: Callable[[int, Any], Any]
-    """Gives an array of this many bytes, aligned to 16 of them, where another array is."""
-    assign: Callable[[Any, Any], object]
-    """Copies the second array into the first."""
-
-    def pay(self, plan: Plan, itemsize: int) -> bool:
-        """Whether a result is large enough for a plan."""
-        return plan.nbytes >= self.traits.least * itemsize
+    variant: Variant
+    grid: tuple[int, int]
+    nest: Any
+    """The kernel's third argument, after the addresses: by value, in an array without axes."""
 
 
-def repeat(
-    kernels: Kernels,
+def pays(plan: Plan, itemsize: int, least: int) -> bool:
+    """Whether a result has so many elements that a kernel of ours saves time, and repeats any."""
+    return plan.nbytes >= least * itemsize and bool(plan.repeated)
+
+
+def prepare(
     plan: Plan,
-    source: tuple[Any, Strides],
-    target: tuple[Any, Strides],
+    source: Strides,
+    target: Strides,
     itemsize: int,
-    alignment: int,
-) -> bool:
-    """Write the repetition of an array into another; False if the library itself is as fast.
-
-    The arrays come with their strides in bytes. `alignment` divides all addresses, and so limits
-    how wide the words can be.
-    """
-    (x, strides), (out, out_strides) = source, target
-    steps = _steps(kernels, plan, strides, out_strides, itemsize, alignment)
-    for i, (nest, launches) in enumerate(steps, 1):
-        written = out if i == len(steps) else kernels.empty(nest.nbytes, x)
-        to = kernels.words(written, nest.sizes, nest.target, nest.word, nest.repeats_per_word)
-        of = kernels.words(x, nest.sizes, nest.source, nest.source_word, 1)
-        if launches == 1:
-            kernels.assign(to, of)
-        else:
-            for part, chunk in zip(to, of, strict=True):
-                kernels.assign(part, chunk)
-        x = written
-    return bool(steps)
-
-
-@lru_cache(maxsize=4096)
-def _steps(
-    kernels: Kernels, plan: Plan, source: Strides, target: Strides, itemsize: int, alignment: int
-) -> tuple[Step, ...]:
+    source_alignment: int,
+    target_alignment: int,
+) -> Prepared:
+    """Plan a repetition between arrays with these strides, in bytes, and these alignments."""
     nest = make_nest(plan, source, target, itemsize)
-    return plan_device(nest, alignment, itemsize, kernels.traits)
+    launch = plan_device(nest, source_alignment, target_alignment)
+    variant = launch.variant
+    widths = [variant.bits] * variant.outer + [variant.inner_bits] * variant.inner
+    loops = [(_divisor(n, b), s, t) for b, (n, s, t) in zip(widths, launch.loops, strict=True)]
+    argument = (
+        launch.stores,
+        launch.period,
+        _divisor(launch.period, variant.bits),
+        launch.tail,
+        launch.repeats,
+        launch.at_once,
+        launch.step,
+        loops,
+    )
+    grid = -(-launch.stores // THREADS), -(-launch.repeats // launch.at_once)
+    return Prepared(variant, grid, np.array(argument, _nest_dtype(len(loops), variant.bits)))
+
+
+def source(variant: Variant) -> str:
+    """Return the CUDA C++ of a kernel."""
+    defined = {name.upper(): int(value) for name, value in variant._asdict().items()}
+    defined["THREADS"] = THREADS
+    lines = [f"#define {name} {value}\n" for name, value in defined.items()]
+    return "".join(lines) + _text()
+
+
+@lru_cache(maxsize=1)
+def _text() -> str:
+    return files(__package__).joinpath("repeat.cu").read_text(encoding="utf-8")
+
+
+def _divisor(n: int, bits: int) -> tuple[int, int]:
+    """Return a factor, and by how many bits to shift the upper half of its product.
+
+    That divides any number below 2 ** (bits - 1) by n, if n is 2 or more: by Granlund and
+    Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem 4.2.
+    """
+    if n == 1:  # not divided by
+        return 0, 0
+    length = (n - 1).bit_length()
+    return -(-(2 ** (bits - 1 + length)) // n), length - 1
+
+
+@lru_cache(maxsize=256)
+def _nest_dtype(rank: int, bits: int) -> Any:
+    """Return what `Nest` is in the kernel, padded as in C++."""
+    index = f"u{bits // 8}"
+    divisor = np.dtype([("factor", "u8"), ("shift", "u4")], align=True)
+    loop = np.dtype([("rounds", divisor), ("source", "i8"), ("target", "i8")], align=True)
+    fields = [
+        ("stores", index),
+        ("period", index),
+        ("periods_of", divisor),
+        ("tail", "u4"),
+        ("repeats", "u4"),
+        ("at_once", "u4"),
+        ("step", "i8"),
+        ("loops", loop, (rank,)),
+    ]
+    return np.dtype(fields, align=True)

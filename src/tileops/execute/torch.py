@@ -1,6 +1,6 @@
 """PyTorch: tensors on any device, with their gradients."""
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,12 @@ from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: P
 from torch.jit import is_tracing
 from torch.utils._device import DeviceContext
 
-from tileops._moves import WORDS
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
-from tileops._plan_device import Traits
 from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, device, host
-from tileops.execute._memory import Memory, alignment_of, as_array
+from tileops.execute._memory import Memory, as_array
 from tileops.execute.allocating import HUGE, prefer_huge_pages
 from tileops.execute.array_api import Executor, native, wide_dtype
 from tileops.execute.torch_cost import plan_costs_less
@@ -34,15 +32,6 @@ _AS_BYTES = frozenset(
 
 _PACKED = (torch.quint4x2, torch.quint2x4)
 
-_WORDS = {
-    16: torch.complex128,
-    8: torch.int64,
-    4: torch.int32,
-    2: torch.int16,
-    1: torch.uint8,
-}
-"""The dtypes that carry words; CUDA kernels load and store 16 bytes at once as a complex."""
-
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 """Integers that the library does not add, by those whose sums have the same bits."""
 
@@ -51,6 +40,9 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 _MOST_SUMMED = 64
 """The most axes that the library sums over."""
+
+_LEAST = 3 * 2**23
+"""The elements of a result on a GPU from which on a kernel of ours saves time."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
@@ -233,8 +225,8 @@ class Torch(Executor):
                 if not out.is_inference():
                     # Before a byte is written: an interrupt may come in the midst.
                     torch.autograd.graph.increment_version(out)
-                if _move(x, plan, out):
-                    return
+                _move(x, plan, out)
+                return
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
         out.view(plan.spread).copy_(x.reshape(plan.split))
@@ -310,7 +302,7 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     if len(plan.shape) > MOST_AXES:
         return False
     if _is_on_gpu(x):
-        return _KERNELS.pay(plan, x.element_size())
+        return device.pays(plan, x.element_size(), _LEAST) and _cuda() is not None
     return (
         x.is_cpu
         and plan.nbytes >= host.LEAST
@@ -359,47 +351,32 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
     result = x.new_empty(plan.shape)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
-    if not (is_moved and _move(x, plan, result)):
+    if is_moved:
+        _move(x, plan, result)
+    else:
         result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
 
 
-def _move(x: Any, plan: Plan, out: Any) -> bool:
-    """Write the repetition of `x` into `out`; False if PyTorch's own copy is as fast."""
+def _move(x: Any, plan: Plan, out: Any) -> None:
+    """Write the repetition of `x` into `out`."""
     if not _is_on_gpu(x):
         written = as_array(_memory(out), writable=True)
         host.write(as_array(_memory(x)), plan, written, torch.get_num_threads())
-        return True
-    size = x.element_size()
-    source, target = (x, _scaled(x.stride(), size)), (out, _scaled(out.stride(), size))
-    begins = (array.storage_offset() * size for array in (x, out))  # words count from the storage
-    alignment = alignment_of(x.data_ptr(), out.data_ptr(), *begins)
-    return device.repeat(_KERNELS, plan, source, target, size, alignment)
+        return
+    _cuda().repeat(x, plan, out)
 
 
-def _words(x: Any, sizes: tuple[int, ...], strides: tuple[int, ...], word: int, _: int) -> Any:
-    """Return a tensor's storage as words, from its first element on."""
-    start, steps = x.storage_offset() * x.element_size() // word, _scaled(strides, 1, word)
-    return x.new_empty(0, dtype=_WORDS[word]).set_(x.untyped_storage(), start, sizes, steps)
-
-
-@lru_cache(maxsize=4096)
-def _scaled(strides: tuple[int, ...], factor: int, unit: int = 1) -> tuple[int, ...]:
-    """Return strides in another unit."""
-    return tuple(stride * factor // unit for stride in strides)
-
-
-def _empty(nbytes: int, x: Any) -> Any:
-    return torch.empty(nbytes, dtype=torch.uint8, device=x.device)
-
-
-_KERNELS = device.Kernels(
-    # Measured on an NVIDIA H200 with PyTorch 2.11: docs/copies.md.
-    Traits(WORDS, repeats=(), moved=9, chunk=12 * 2**20, in_order=False, least=3 * 2**23),
-    _words,
-    _empty,
-    torch.Tensor.copy_,
-)
+@cache
+def _cuda() -> Any:
+    """Return the module that launches kernels, None where nothing compiles them."""
+    if torch.version.hip:
+        return None
+    try:
+        from tileops.execute import torch_cuda  # noqa: PLC0415 (few machines have a GPU)
+    except (ImportError, RuntimeError):
+        return None
+    return torch_cuda
 
 
 class _Repeat(torch.autograd.Function):  # type: ignore[misc]

@@ -1,0 +1,190 @@
+// A repetition between strided arrays: each thread reads what one store holds, and writes it to
+// several of its repeats. A store is as wide as the target allows, however narrow the rows of the
+// source are: it is put together from pieces.
+//
+// The pieces lie in loops, the inner ones of which are a period. What differs between kernels is
+// defined before this text:
+//   LOAD, STORE   the bytes of a piece and of a store, powers of two up to 16, LOAD <= STORE
+//   OUTER, INNER  how many loops there are
+//   CROSSES       1 if a store may go over from one period to the next, but not further; 0 if it
+//                 does not, or if the first of the inner loops goes on there as if it had no end
+//   IS_RUN        1 if a period is one stretch of the source, of bytes or pairs of them
+//   BITS          of numbers of pieces: 32 if there are 2^31 at most, or 64
+//   INNER_BITS    the same of those in a period, and of how far they lie apart
+//   THREADS       of a block
+
+template <int bits> struct Unsigned;
+template <> struct Unsigned<8> { typedef unsigned char Type; };
+template <> struct Unsigned<16> { typedef unsigned short Type; };
+template <> struct Unsigned<32> { typedef unsigned int Type; };
+template <> struct Unsigned<64> { typedef unsigned long long Type; };
+template <> struct Unsigned<128> { typedef uint4 Type; };
+
+typedef Unsigned<8 * LOAD>::Type Piece;
+typedef Unsigned<8 * STORE>::Type Store;
+typedef Unsigned<BITS>::Type Index;
+typedef Unsigned<INNER_BITS>::Type Inner;
+
+#define PIECES (STORE / LOAD)
+
+// How many something is, as a factor whose product's upper half, shifted, is divided by it.
+struct Divisor {
+    unsigned long long factor;
+    unsigned int shift;
+};
+
+struct Loop {
+    Divisor rounds;
+    long long source, target;  // the bytes that a round goes on, less what those inside went
+};
+
+struct Nest {
+    Index stores;                // of all loops
+    Index period;                // the pieces in the inner loops
+    Divisor periods_of;          // divides by it
+    unsigned int tail;           // the pieces of the last store, if it is not full, or 0
+    unsigned int repeats;        // of each store
+    unsigned int at_once;        // of those, how many a thread writes
+    long long step;              // the bytes from one of them to the next
+    Loop loops[OUTER + INNER];   // the innermost last
+};
+
+union Word {
+    Store all;
+    Piece pieces[PIECES];
+    unsigned int quarters[(STORE + 3) / 4];
+};
+
+__device__ __forceinline__ unsigned int divide(unsigned int n, const Divisor& by) {
+    return __umulhi(n, (unsigned int)by.factor) >> by.shift;
+}
+
+__device__ __forceinline__ unsigned long long divide(unsigned long long n, const Divisor& by) {
+    return __umul64hi(n, by.factor) >> by.shift;
+}
+
+// Return how many bytes some of the loops have gone on in a round of the innermost of them; modulo
+// 2^32 if that is the type.
+template <int first, int last, typename Distance, typename Round>
+__device__ __forceinline__ Distance distance(
+    const Nest& nest, Round round, long long Loop::*stride) {
+    Distance bytes = 0;
+#pragma unroll
+    for (int axis = last; axis >= first; --axis) {
+        const Loop& loop = nest.loops[axis];
+        bytes += (Distance)round * (Distance)(loop.*stride);
+        round = divide(round, loop.rounds);
+    }
+    return bytes;
+}
+
+__device__ __forceinline__ long long outside(
+    const Nest& nest, Index period, long long Loop::*stride) {
+    return distance<0, OUTER - 1, unsigned long long>(nest, period, stride);
+}
+
+__device__ __forceinline__ long long inside(const Nest& nest, Inner at, long long Loop::*stride) {
+    return distance<OUTER, OUTER + INNER - 1, unsigned long long>(nest, at, stride);
+}
+
+// The same, in as few bits as do.
+__device__ __forceinline__ long long near(const Nest& nest, Inner at) {
+    const Inner bytes = distance<OUTER, OUTER + INNER - 1, Inner>(nest, at, &Loop::source);
+    return INNER_BITS == 32 ? (long long)(int)bytes : (long long)bytes;
+}
+
+// Set a piece; those before it in its quarter are set already.
+__device__ __forceinline__ void put(Word& word, int i, Piece piece) {
+#if LOAD < 4
+    const int shift = 8 * (i * LOAD % 4);
+    unsigned int& quarter = word.quarters[i * LOAD / 4];
+    quarter = shift ? quarter | (unsigned int)piece << shift : piece;
+#else
+    word.pieces[i] = piece;
+#endif
+}
+
+#if IS_RUN
+// Load a word from any address, of its bytes those from `begin` to `end`, in aligned quarters each
+// of which has some of them.
+__device__ __forceinline__ Word load_bytes(const char* source, int begin, int end) {
+    const int skipped = (unsigned long long)source & 3;
+    const unsigned int* aligned = (const unsigned int*)(source - skipped);
+    unsigned int quarters[STORE / 4 + 1];
+#pragma unroll
+    for (int i = 0; i <= STORE / 4; ++i)
+        quarters[i] = 4 * i + 4 > begin + skipped && 4 * i < end + skipped ? __ldg(aligned + i) : 0;
+    Word word;
+#pragma unroll
+    for (int i = 0; i < STORE / 4; ++i)
+        word.quarters[i] = __funnelshift_r(quarters[i], quarters[i + 1], 8 * skipped);
+    return word;
+}
+#endif
+
+// Read what a store holds, the first piece of which is `at` in a period of the source; those from
+// the one numbered `own` on lie at the beginning of the next.
+__device__ __forceinline__ Word load(
+    const char* source, const char* next, const Nest& nest, Inner at, int own) {
+    const char* first = source + inside(nest, at, &Loop::source);
+#if IS_RUN
+    own *= LOAD;
+    Word word = load_bytes(first, 0, own);
+    if (own < STORE) {
+        const Word after = load_bytes(next - own, own, STORE);
+#pragma unroll
+        for (int i = 0; i < STORE / 4; ++i) {
+            const int kept = own - 4 * i;
+            const unsigned int mask = kept >= 4 ? ~0u : kept <= 0 ? 0 : (1u << 8 * kept) - 1;
+            word.quarters[i] = (word.quarters[i] & mask) | (after.quarters[i] & ~mask);
+        }
+    }
+#else
+    Word word;
+    put(word, 0, __ldg((const Piece*)first));
+#pragma unroll
+    for (int i = 1; i < PIECES; ++i) {
+        const bool is_own = !CROSSES || i < own;
+        const char* begin = is_own ? source : next;
+        put(word, i, __ldg((const Piece*)(begin + near(nest, is_own ? at + i : i - own))));
+    }
+#endif
+    return word;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) tileops_repeat(
+    const char* __restrict__ source, char* __restrict__ target, const Nest nest) {
+    const Index store = (Index)blockIdx.x * THREADS + threadIdx.x;
+    if (store >= nest.stores)
+        return;
+    const Index piece = store * PIECES;
+    const Index period = OUTER ? divide(piece, nest.periods_of) : 0;
+    const Inner at = piece - period * nest.period;
+    const char* now = source + outside(nest, period, &Loop::source);
+#if OUTER && defined __CUDA_ARCH__
+    asm("" : "+l"(now));  // or its parts would be added up anew for each piece
+#endif
+    const unsigned int done = blockIdx.y * nest.at_once;
+    target += outside(nest, period, &Loop::target) + inside(nest, at, &Loop::target);
+    target += done * nest.step;
+
+    if (nest.tail && store + 1 == nest.stores) {
+#pragma unroll 1
+        for (int i = 0; i < nest.tail; ++i)
+            ((Piece*)target)[i] = __ldg((const Piece*)(now + inside(nest, at + i, &Loop::source)));
+        return;
+    }
+    int own = PIECES;
+    const char* next = source;
+#if CROSSES
+    if (nest.period - at < PIECES) {
+        own = nest.period - at;
+        next += outside(nest, period + 1, &Loop::source);
+    }
+#endif
+    const Word word = load(now, next, nest, at, own);
+    const unsigned int times = min(nest.repeats - done, nest.at_once);
+    // Streaming stores leave the source in the cache.
+    for (unsigned int i = 0; i < times; ++i, target += nest.step)
+        __stcs((Store*)target, word.all);
+}

@@ -1,0 +1,97 @@
+"""PyTorch's tensors on NVIDIA GPUs: the kernel of copies, by NVIDIA's own Python bindings.
+
+PyTorch's packages for CUDA depend on them on Linux, and bring the compiler. Importing this module
+raises ImportError without the bindings, and RuntimeError without the compiler.
+"""
+
+import ctypes
+from functools import cache, lru_cache
+from typing import Any
+
+import torch
+from cuda.bindings import driver, nvrtc, runtime
+
+from tileops._plan import Plan
+from tileops._plan_device import Variant
+from tileops.execute import device
+from tileops.execute._memory import alignment_of
+
+nvrtc.nvrtcVersion()
+
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+_Two, _Three = ctypes.c_void_p * 2, ctypes.c_void_p * 3
+
+
+def repeat(x: Any, plan: Plan, out: Any) -> None:
+    """Queue a repetition in the current stream of the tensors' device."""
+    index, source, target = x.get_device(), x.data_ptr(), out.data_ptr()
+    if index != torch.cuda.current_device():
+        with torch.cuda.device(index):
+            repeat(x, plan, out)
+        return
+    alignments = alignment_of(source), alignment_of(target)
+    kernel, sizes, nest, _ = _ready(
+        plan, x.stride(), out.stride(), x.element_size(), *alignments, index
+    )
+    addresses = _Two(source, target)
+    start = ctypes.addressof(addresses)
+    arguments = _Three(start, start + _POINTER, nest)
+    stream = torch._C._cuda_getCurrentRawStream(index)  # noqa: SLF001 (in a 30th of a Stream's time)
+    queue = (kernel, *sizes, stream, ctypes.addressof(arguments), 0)
+    (status,) = driver.cuLaunchKernel(*queue)
+    if status == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:  # this thread's first use of a device
+        _checked(runtime.cudaSetDevice(index))
+        (status,) = driver.cuLaunchKernel(*queue)
+    _checked((status,))
+
+
+@lru_cache(maxsize=4096)
+def _ready(
+    plan: Plan,
+    source: tuple[int, ...],
+    target: tuple[int, ...],
+    itemsize: int,
+    source_alignment: int,
+    target_alignment: int,
+    index: int,
+) -> tuple[Any, tuple[int, ...], int, Any]:
+    """Return a kernel, its sizes, the address of its last argument, and what keeps that alive."""
+    source, target = (tuple(stride * itemsize for stride in each) for each in (source, target))
+    prepared = device.prepare(plan, source, target, itemsize, source_alignment, target_alignment)
+    sizes = (*prepared.grid, 1, device.THREADS, 1, 1, 0)
+    nest = prepared.nest
+    return _kernel(prepared.variant, index), sizes, nest.ctypes.data, nest
+
+
+@cache
+def _kernel(variant: Variant, index: int) -> Any:
+    """Compile a kernel for a device, and load it there for good."""
+    cubin = _compiled(device.source(variant), torch.cuda.get_device_capability(index))
+    library = _checked(driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0))
+    kernel = _checked(driver.cuLibraryGetKernel(library, device.NAME.encode()))
+    return driver.CUfunction(int(kernel))
+
+
+def _compiled(source: str, capability: tuple[int, int]) -> bytes:
+    major, minor = capability
+    program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"repeat.cu", 0, [], []))
+    try:
+        options = [f"--gpu-architecture=sm_{major}{minor}".encode()]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = bytes(_checked(nvrtc.nvrtcGetProgramLogSize(program)))
+            _checked(nvrtc.nvrtcGetProgramLog(program, log))
+            raise RuntimeError(f"a kernel of tileops does not compile:\n{log.decode()}")
+        cubin = bytes(_checked(nvrtc.nvrtcGetCUBINSize(program)))
+        _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return cubin
+
+
+def _checked(returned: tuple[Any, ...]) -> Any:
+    """Return what a function of CUDA returns after its status, or raise an error."""
+    status, *values = returned
+    if int(status) != 0:
+        raise RuntimeError(f"CUDA: {status!r}")
+    return values[0] if values else None
