@@ -18,6 +18,8 @@ from tileops.execute._memory import alignment_of
 
 nvrtc.nvrtcVersion()
 
+_SUCCESS = driver.CUresult.CUDA_SUCCESS
+_NO_CONTEXT = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
 _Two, _Three = ctypes.c_void_p * 2, ctypes.c_void_p * 3
 
@@ -39,10 +41,11 @@ def repeat(x: Any, plan: Plan, out: Any) -> None:
     stream = torch._C._cuda_getCurrentRawStream(index)  # noqa: SLF001 (in a 30th of a Stream's time)
     queue = (kernel, *sizes, stream, ctypes.addressof(arguments), 0)
     (status,) = driver.cuLaunchKernel(*queue)
-    if status == driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:  # this thread's first use of a device
+    if status == _NO_CONTEXT:  # this thread's first use of a device
         _checked(runtime.cudaSetDevice(index))
         (status,) = driver.cuLaunchKernel(*queue)
-    _checked((status,))
+    if status != _SUCCESS:
+        _checked((status,))
 
 
 @lru_cache(maxsize=4096)
