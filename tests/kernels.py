@@ -55,10 +55,10 @@ def run(plan, source, target):
 
 
 def launch(prepared, source, target):
-    """Run a launch between two addresses."""
-    nest = ctypes.c_void_p(prepared.nest.ctypes.data)
+    """Run a launch between two addresses; its nest may be an address, too."""
+    nest = prepared.nest if isinstance(prepared.nest, int) else prepared.nest.ctypes.data
     run = _library(prepared.variant).run
-    run(ctypes.c_void_p(source), ctypes.c_void_p(target), nest, *prepared.grid)
+    run(*map(ctypes.c_void_p, (source, target, nest)), *prepared.grid)
 
 
 @cache

@@ -1,0 +1,167 @@
+"""What PyTorch's side of the kernel does on a GPU, without one: the driver's part is a stand-in."""
+
+import ctypes
+import sys
+from enum import IntEnum
+from functools import cache
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import kernels
+import tileops
+from tileops._plan_device import Variant
+from tileops.execute import device, host
+
+pytestmark = pytest.mark.library("torch")
+
+
+class Result(IntEnum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_INVALID_CONTEXT = 201
+
+
+class Driver:
+    """Runs a kernel on the host, with the arguments that it would get on a device."""
+
+    CUresult = Result
+
+    def __init__(self):
+        self.loaded, self.launched, self.devices, self.results = [], [], [], []
+
+    def cuLibraryLoadData(self, cubin, *_):  # noqa: N802 (NVIDIA's name)
+        self.loaded.append(cubin.decode())
+        return Result.CUDA_SUCCESS, len(self.loaded) - 1
+
+    def cuLibraryGetKernel(self, library, name):  # noqa: N802
+        assert f" {name.decode()}(" in self.loaded[library]
+        return Result.CUDA_SUCCESS, library
+
+    def CUfunction(self, kernel):  # noqa: N802
+        return kernel
+
+    def cudaSetDevice(self, index):  # noqa: N802
+        self.devices.append(index)
+        return (Result.CUDA_SUCCESS,)
+
+    def cuLaunchKernel(self, kernel, x, y, z, *rest):  # noqa: N802
+        *threads, shared, stream, arguments, extra = rest
+        assert (z, threads, shared, stream, extra) == (1, [device.THREADS, 1, 1], 0, 7, 0)
+        result = self.results.pop(0) if self.results else Result.CUDA_SUCCESS
+        if result == Result.CUDA_SUCCESS:
+            source, target, nest = (ctypes.c_void_p * 3).from_address(arguments)
+            addresses = (ctypes.c_void_p.from_address(each).value for each in (source, target))
+            defined = dict(line.split()[1:] for line in self.loaded[kernel].splitlines()[:9])
+            variant = Variant(*(int(defined[name.upper()]) for name in Variant._fields))
+            prepared = device.Prepared(variant, (x, y), nest)
+            kernels.launch(prepared, *addresses)
+            self.launched.append(variant)
+        return (result,)
+
+
+def install(monkeypatch, driver, nvrtc_version):
+    """Let the bindings be a stand-in, and forget who has imported them before."""
+    import tileops.execute
+    from tileops.execute import torch as executor
+
+    bindings = ModuleType("cuda.bindings")
+    bindings.driver, bindings.runtime = driver, driver
+    bindings.nvrtc = SimpleNamespace(nvrtcVersion=nvrtc_version)
+    monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
+    monkeypatch.delitem(sys.modules, "tileops.execute.torch_cuda", raising=False)
+    monkeypatch.delattr(tileops.execute, "torch_cuda", raising=False)
+    monkeypatch.setattr(executor, "_is_on_gpu", lambda _: True)
+    monkeypatch.setattr(executor, "_LEAST", 1)
+    monkeypatch.setattr(host, "LEAST", 1)
+    monkeypatch.setattr(executor, "_cuda", cache(executor._cuda.__wrapped__))
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """Let tensors of the CPU be those of a device, number -1, which is the current one."""
+    import torch
+
+    found = Driver()
+    install(monkeypatch, found, lambda: (Result.CUDA_SUCCESS, 13, 0))
+    from tileops.execute import torch_cuda
+
+    monkeypatch.setattr(torch_cuda, "_compiled", lambda source, _: source.encode())
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: -1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda _: 7, raising=False)
+    return found
+
+
+def tiled(x, repeats):
+    return np.tile(x.numpy(), repeats).tobytes()
+
+
+def test_a_kernel_is_compiled_once_and_launched_with_its_arguments(driver):
+    import torch
+
+    x = torch.arange(36, dtype=torch.int16).reshape(12, 3)
+    for repeats in ((1, 5), (2, 5), (1, 5)):
+        assert tileops.tile(x, repeats).numpy().tobytes() == tiled(x, repeats)
+        assert tileops.tile(x.T, repeats).numpy().tobytes() == tiled(x.T, repeats)
+        out = torch.zeros(12 * repeats[0], 16, dtype=torch.int16)[:, 1:]
+        assert tileops.tile(x, repeats, out=out) is out
+        assert out.numpy().tobytes() == tiled(x, repeats)
+    assert len(driver.launched) == 9
+    assert len(driver.loaded) == len(set(driver.launched)) > 1
+
+
+def test_a_thread_that_has_not_used_the_device_does_so_first(driver):
+    import torch
+
+    driver.results = [Result.CUDA_ERROR_INVALID_CONTEXT]
+    assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
+    assert driver.devices == [-1]
+
+
+def test_a_launch_that_fails_raises(driver):
+    import torch
+
+    driver.results = [Result.CUDA_ERROR_OUT_OF_MEMORY]
+    with pytest.raises(RuntimeError, match=r"^CUDA: .*CUDA_ERROR_OUT_OF_MEMORY"):
+        tileops.tile(torch.arange(8), 3)
+
+
+def test_a_tensor_of_another_device_is_copied_there(driver, monkeypatch):
+    import torch
+
+    class Guard:
+        def __init__(self, index):
+            self.index = index
+
+        def __enter__(self):
+            monkeypatch.setattr(torch.cuda, "current_device", lambda: self.index)
+
+        def __exit__(self, *_):
+            monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "device", Guard)
+    assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
+    assert len(driver.launched) == 1
+    assert torch.cuda.current_device() == 1
+
+
+@pytest.mark.parametrize("missing", ["bindings", "compiler"])
+def test_without_what_compiles_it_the_librarys_own_kernel_does_the_work(monkeypatch, missing):
+    import torch
+
+    from tileops.execute import torch as executor
+
+    def fail():
+        raise RuntimeError("the compiler is not found")
+
+    install(monkeypatch, Driver(), fail)
+    if missing == "bindings":
+        monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert executor._cuda() is None
+    assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
+    out = torch.empty(24, dtype=torch.int64)
+    assert tileops.tile(torch.arange(8), 3, out=out).tolist() == [*range(8)] * 3
