@@ -3,7 +3,8 @@
 import ctypes
 import sys
 from enum import IntEnum
-from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -62,8 +63,7 @@ class Driver:
 
 
 def install(monkeypatch, driver, nvrtc_version):
-    """Let the bindings be a stand-in, and forget who has imported them before."""
-    import tileops.execute
+    """Let the bindings be a stand-in, and tensors of the CPU those of a GPU."""
     from tileops.execute import torch as executor
 
     bindings = ModuleType("cuda.bindings")
@@ -71,24 +71,27 @@ def install(monkeypatch, driver, nvrtc_version):
     bindings.nvrtc = SimpleNamespace(nvrtcVersion=nvrtc_version)
     monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
     monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
-    monkeypatch.delitem(sys.modules, "tileops.execute.torch_cuda", raising=False)
-    monkeypatch.delattr(tileops.execute, "torch_cuda", raising=False)
     monkeypatch.setattr(executor, "_is_on_gpu", lambda _: True)
     monkeypatch.setattr(executor, "_LEAST", 1)
     monkeypatch.setattr(host, "LEAST", 1)
-    monkeypatch.setattr(executor, "_cuda", cache(executor._cuda.__wrapped__))
 
 
 @pytest.fixture
 def driver(monkeypatch):
-    """Let tensors of the CPU be those of a device, number -1, which is the current one."""
+    """Let the current device be number -1, which is that of a tensor of the CPU."""
     import torch
+
+    import tileops.execute
+    from tileops.execute import torch as executor
 
     found = Driver()
     install(monkeypatch, found, lambda: (Result.CUDA_SUCCESS, 13, 0))
-    from tileops.execute import torch_cuda
-
+    file = Path(tileops.execute.__file__).with_name("torch_cuda.py")
+    spec = spec_from_file_location("torch_cuda_of_a_stand_in", file)
+    torch_cuda = module_from_spec(spec)
+    spec.loader.exec_module(torch_cuda)
     monkeypatch.setattr(torch_cuda, "_compiled", lambda source, _: source.encode())
+    monkeypatch.setattr(executor, "_cuda", lambda: torch_cuda)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: -1)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda _: 7, raising=False)
@@ -149,10 +152,39 @@ def test_a_tensor_of_another_device_is_copied_there(driver, monkeypatch):
     assert torch.cuda.current_device() == 1
 
 
+VARIANTS = [
+    Variant(16, 16, 0, 1, crosses=False, is_run=False, bits=32, inner_bits=32),
+    Variant(16, 16, 3, 1, crosses=False, is_run=False, bits=64, inner_bits=64),
+    Variant(8, 16, 1, 1, crosses=True, is_run=False, bits=32, inner_bits=32),
+    Variant(4, 16, 2, 2, crosses=True, is_run=False, bits=32, inner_bits=64),
+    Variant(2, 16, 3, 1, crosses=True, is_run=True, bits=32, inner_bits=32),
+    Variant(1, 16, 1, 3, crosses=False, is_run=False, bits=64, inner_bits=32),
+    Variant(1, 4, 0, 1, crosses=False, is_run=True, bits=32, inner_bits=32),
+    Variant(1, 2, 2, 1, crosses=True, is_run=False, bits=32, inner_bits=32),
+    Variant(1, 1, 2, 1, crosses=False, is_run=False, bits=32, inner_bits=32),
+]
+
+
+def test_kernels_compile_for_old_and_new_gpus():
+    """Where PyTorch's packages are those for CUDA, or NVIDIA's bindings and compiler are there."""
+    try:
+        from tileops.execute import torch_cuda
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"nothing compiles CUDA here: {error}")
+    for variant in VARIANTS:
+        for capability in ((7, 5), (9, 0), (12, 0)):
+            cubin = torch_cuda._compiled(device.source(variant), capability)
+            assert cubin[:4] == b"\x7fELF"
+            assert device.NAME.encode() in cubin
+    with pytest.raises(RuntimeError, match=r"^a kernel of tileops does not compile:\nrepeat\.cu"):
+        torch_cuda._compiled("nonsense", (9, 0))
+
+
 @pytest.mark.parametrize("missing", ["bindings", "compiler"])
 def test_without_what_compiles_it_the_librarys_own_kernel_does_the_work(monkeypatch, missing):
     import torch
 
+    import tileops.execute
     from tileops.execute import torch as executor
 
     def fail():
@@ -161,6 +193,9 @@ def test_without_what_compiles_it_the_librarys_own_kernel_does_the_work(monkeypa
     install(monkeypatch, Driver(), fail)
     if missing == "bindings":
         monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    monkeypatch.delitem(sys.modules, "tileops.execute.torch_cuda", raising=False)
+    monkeypatch.delattr(tileops.execute, "torch_cuda", raising=False)
+    monkeypatch.setattr(executor, "_cuda", executor._cuda.__wrapped__)
     assert executor._cuda() is None
     assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
     out = torch.empty(24, dtype=torch.int64)

@@ -16,7 +16,7 @@ from benchmarks.gpu.libraries.jax import Jax
 from benchmarks.gpu.run import Run, say
 
 PACKAGES = (
-    *("array-tileops", "numpy", "ml_dtypes", "torch", "triton", "jax", "jaxlib"),
+    *("array-tileops", "numpy", "ml_dtypes", "torch", "cuda-bindings", "triton", "jax", "jaxlib"),
     *("cupy-cuda13x", "cupy-cuda12x", "jax-cuda13-plugin", "jax-cuda12-plugin"),
 )
 

@@ -84,7 +84,8 @@ def _compiled(source: str, capability: tuple[int, int]) -> bytes:
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             log = bytes(_checked(nvrtc.nvrtcGetProgramLogSize(program)))
             _checked(nvrtc.nvrtcGetProgramLog(program, log))
-            raise RuntimeError(f"a kernel of tileops does not compile:\n{log.decode()}")
+            text = log.decode().rstrip("\0\n")
+            raise RuntimeError(f"a kernel of tileops does not compile:\n{text}")
         cubin = bytes(_checked(nvrtc.nvrtcGetCUBINSize(program)))
         _checked(nvrtc.nvrtcGetCUBIN(program, cubin))
     finally:
