@@ -16,12 +16,20 @@ from tileops.execute._memory import Memory, alignment_of
 
 _HEADER = Path(__file__).with_name("cuda_on_host.h")
 
-_GRID = """
+_ENTRIES = """
 extern "C" void run(const char* source, char* target, const Nest* nest, unsigned x, unsigned y) {
     for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)
         for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x)
             for (threadIdx.x = 0; threadIdx.x < THREADS; ++threadIdx.x)
                 tileops_repeat(source, target, *nest);
+}
+
+extern "C" void run_thread(
+    const char* source, char* target, const Nest* nest, unsigned x, unsigned y, unsigned thread) {
+    blockIdx.x = x;
+    blockIdx.y = y;
+    threadIdx.x = thread;
+    tileops_repeat(source, target, *nest);
 }
 """
 
@@ -37,38 +45,77 @@ def repeat(x, plan, out):
     if x.is_cuda:
         from tileops.execute import torch_cuda
 
-        torch_cuda.repeat(x, plan, out)
-        return
+        return torch_cuda.repeat(x, plan, out)
     size = x.element_size()
     source, target = (
         Memory(t.data_ptr(), tuple(t.shape), tuple(s * size for s in t.stride()), size)
         for t in (x, out)
     )
-    run(plan, source, target)
+    return run(plan, source, target)
 
 
 def run(plan, source, target):
-    """Repeat one memory of the host into another."""
-    alignments = (alignment_of(memory.address) for memory in (source, target))
-    prepared = device.prepare(plan, source.strides, target.strides, source.itemsize, *alignments)
+    """Repeat one memory of the host into another; False if no kernel is worth it."""
+    prepared = prepare(plan, source, target)
+    if prepared is None:
+        return False
     launch(prepared, source.address, target.address)
+    return True
+
+
+def prepare(plan, source, target):
+    """Plan a repetition of one memory into another."""
+    alignments = (alignment_of(memory.address) for memory in (source, target))
+    return device.prepare(plan, source.strides, target.strides, source.itemsize, *alignments)
 
 
 def launch(prepared, source, target):
     """Run a launch between two addresses; its nest may be an address, too."""
     nest = prepared.nest if isinstance(prepared.nest, int) else prepared.nest.ctypes.data
-    run = _library(prepared.variant).run
+    run = library(prepared.variant).run
     run(*map(ctypes.c_void_p, (source, target, nest)), *prepared.grid)
 
 
+def stores_of(prepared, source, target, store, block):
+    """Run one thread between addresses that nothing lies at; return what it writes, and where.
+
+    What it reads is `read`.
+    """
+    found = library(prepared.variant, "-DRECORDED")
+    addresses = map(ctypes.c_void_p, (source, target, prepared.nest.ctypes.data))
+    x, thread = divmod(store, device.THREADS)
+    found.run_thread(*addresses, x, block, thread)
+    count = ctypes.c_uint.in_dll(found, "recorded").value
+    records = (_Record * count).in_dll(found, "records")
+    stores = [(record.address, bytes(record.bytes[: record.size])) for record in records]
+    ctypes.c_uint.in_dll(found, "recorded").value = 0
+    return stores
+
+
+def read(address):
+    """Return the byte that is read at an address, where nothing lies."""
+    return (address * 0x9E3779B97F4A7C15 >> 56) & 0xFF
+
+
+class _Record(ctypes.Structure):
+    _fields_ = (
+        ("address", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+        ("bytes", ctypes.c_ubyte * 16),
+    )
+
+
 @cache
-def _library(variant):
+def library(variant, *options):
+    """Compile a kernel for the host."""
     compiler = shutil.which("c++")
     if compiler is None and not os.environ.get("CI"):
         pytest.skip("there is no C++ compiler, which the kernel needs to run on the host")
-    built = _folder() / f"{'-'.join(str(int(value)) for value in variant)}.so"
-    text = f'#include "{_HEADER}"\n{device.source(variant)}{_GRID}'
-    subprocess.run([compiler, *_OPTIONS, "-o", built, "-"], input=text, text=True, check=True)
+    name = "-".join(str(int(value)) for value in variant)
+    built = _folder() / f"{name}{''.join(options)}.so"
+    text = f'#include "{_HEADER}"\n{device.source(variant)}{_ENTRIES}'
+    command = [compiler, *_OPTIONS, *options, "-o", built, "-"]
+    subprocess.run(command, input=text, text=True, check=True)
     return ctypes.CDLL(str(built))
 
 

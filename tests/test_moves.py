@@ -75,8 +75,9 @@ def host_copy(plan, memories):
 
 
 def device_copy(plan, memories):
-    """Copy as in the memory of a GPU."""
-    kernels.run(plan, *memories)
+    """Copy as in the memory of a GPU, by the library's own way where a kernel is not worth it."""
+    if not kernels.run(plan, *memories):
+        host.repeat(plan, *memories)
 
 
 @pytest.mark.usefixtures("thresholds")
@@ -115,17 +116,15 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
     check()
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="a fault ends the process, so a child's is used"
-)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a fault ends a process, so a child's is used")
 @pytest.mark.parametrize("place", ["begins", "ends"])
 @pytest.mark.parametrize(
     "shape, repeats, itemsize",
     [
         *(((n, 1), (1, 3), itemsize) for n in (1000, 1001) for itemsize in (1, 2, 4)),
-        *(((101, n), (3, 5), 1) for n in (3, 5, 15, 17, 33)),
-        *(((5, n), (1, 2), itemsize) for n in (101, 333) for itemsize in (1, 2, 8)),
-        *(((n,), (3,), 1) for n in (1, 7, 15, 16, 17, 1001)),
+        *(((101, n), (3, 5), 1) for n in (3, 5, 15, 17, 31, 33)),
+        *(((5, n), (1, 2), itemsize) for n in (101, 333) for itemsize in (1, 2)),
+        *(((n,), (30,), 1) for n in (1, 7, 15, 16, 17, 1001)),
     ],
 )
 def test_a_kernel_reads_nothing_outside_of_its_source(shape, repeats, itemsize, place):
@@ -135,24 +134,90 @@ def test_a_kernel_reads_nothing_outside_of_its_source(shape, repeats, itemsize, 
     inside = -(-size // page) * page
     pages = mmap.mmap(-1, inside + 2 * page)
     start = address_of(np.frombuffer(pages, np.uint8))
-    for edge in (start, start + page + inside):
-        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(edge), ctypes.c_size_t(page), 0) == 0
+    first = page + (0 if place == "begins" else inside - size)
+    x = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    pages[first : first + size] = x.tobytes()
     plan = cached_plan(TILE, shape, repeats, itemsize)
-    address = start + page + (0 if place == "begins" else inside - size)
-    source = Memory(address, shape, contiguous(shape, itemsize), itemsize)
     result = np.empty(plan.nbytes + 16, np.uint8)
-    target = Memory(
-        -(-address_of(result) // 16) * 16, plan.shape, contiguous(plan.shape, itemsize), itemsize
-    )
+    result = result[-address_of(result) % 16 :][: plan.nbytes]
+    source = Memory(start + first, shape, contiguous(shape, itemsize), itemsize)
+    target = Memory(address_of(result), plan.shape, contiguous(plan.shape, itemsize), itemsize)
+    prepared = kernels.prepare(plan, source, target)
+    kernels.library(prepared.variant)  # compiled here, and not by the child
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            device_copy(plan, (source, target))
-            status = 0
+            for edge in (start, start + page + inside):
+                protect = ctypes.CDLL(None).mprotect
+                assert protect(ctypes.c_void_p(edge), ctypes.c_size_t(page), 0) == 0
+            kernels.launch(prepared, source.address, target.address)
+            x = x.view(f"V{itemsize}").reshape(shape)
+            status = int(result.tobytes() != np.tile(x, repeats).tobytes())
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, steps, variant",
+    [
+        # outer, inner, crosses, is_run, bits, inner_bits
+        ((2**33,), (5, 1), 1, (1,), (0, 1, False, False, 32, 32)),
+        ((2**40,), (9, 1), 2, (2,), (0, 1, False, False, 64, 64)),
+        ((2**30 + 1, 1), (1, 3), 1, (1, 1), (1, 2, False, False, 64, 32)),
+        ((2**31 + 5, 3), (1, 5), 1, (3, 1), (1, 3, False, False, 64, 32)),
+        ((2**31 + 5, 3), (1, 5), 1, (-7, -1), (1, 3, False, False, 64, 32)),
+        ((2**33 + 5, 3), (1, 5), 1, (3, 1), (1, 3, False, False, 64, 32)),
+        ((2**31 + 5, 3), (1, 5), 1, (2**28, 1), (1, 3, False, False, 64, 64)),
+        ((2**20, 999), (3, 5), 1, (999, 1), (2, 1, True, True, 64, 32)),
+        ((2**22, 2, 999), (3, 1, 5), 1, (1998, 999, 1), (2, 1, True, True, 64, 32)),
+        ((3, 2**31 + 1), (2, 1), 1, (2**31 + 1, 1), (1, 1, True, True, 64, 64)),
+        ((2**9, 2**23 + 1), (1, 3), 2, (2**25 + 4, 2), (2, 1, True, True, 64, 32)),
+        ((2**6, 2**26), (2, 1), 4, (2**28, -4), (1, 1, True, False, 64, 32)),
+        ((7, 2**30), (3, 1), 4, (-(2**32) - 16, -4), (1, 1, True, False, 64, 64)),
+        ((5, 2**20), (2, 1), 1, (1, -(2**30)), (1, 1, True, False, 32, 64)),
+        ((2**14, 2**20), (2**18, 1), 16, (2**24, 16), (0, 1, False, False, 64, 64)),
+    ],
+)
+def test_a_kernel_finds_its_way_in_sizes_that_no_memory_holds(
+    shape, repeats, itemsize, steps, variant
+):
+    """At the powers of two that its numbers go over, at both ends, and at random."""
+    source, target = 2**52, 2**56
+    plan = cached_plan(TILE, shape, repeats, itemsize)
+    strides = contiguous(plan.shape, itemsize)
+    prepared = kernels.prepare(
+        plan, Memory(source, shape, steps, itemsize), Memory(target, plan.shape, strides, itemsize)
+    )
+    assert prepared.variant[2:] == variant
+    stores = int(prepared.nest["stores"])
+    rng = np.random.default_rng(stores)
+    near = [2**power + d for power in (24, 27, 28, 29, 30, 31, 32, 35) for d in range(-2, 3)]
+    found = [0, 1, *near, *rng.integers(0, stores, 100).tolist(), stores - 2, stores - 1]
+    last = prepared.grid[1] - 1
+    step, repeats, at_once = (int(prepared.nest[name]) for name in ("step", "repeats", "at_once"))
+    written = 0
+    for store in (n for n in found if n < stores):
+        block = int(rng.integers(0, last + 1)) if store % 2 else last
+        above, place = divmod(store * prepared.variant.store, step or 2**64)
+        first = target + above * step * repeats + place
+        addresses = [first + n * step for n in range(repeats)[block * at_once :][:at_once]]
+        written_by = kernels.stores_of(prepared, source, target, store, block)
+        if len(written_by[0][1]) < prepared.variant.store:  # a tail, in pieces
+            written_by = [(written_by[0][0], b"".join(values for _, values in written_by))]
+        assert [address for address, _ in written_by] == addresses
+        for address, values in written_by:
+            for place, value in enumerate(values, address - target):
+                assert 0 <= place < plan.nbytes
+                index = np.unravel_index(place // itemsize, plan.shape)
+                where = source + place % itemsize
+                own = index[len(index) - len(shape) :]
+                for n, i, stride in zip(shape, own, steps, strict=True):
+                    where += int(i) % n * stride
+                assert value == kernels.read(where)
+                written += 1
+    assert written > 1000
 
 
 @pytest.mark.usefixtures("thresholds")

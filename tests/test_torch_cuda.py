@@ -30,7 +30,14 @@ class Driver:
     CUresult = Result
 
     def __init__(self):
-        self.loaded, self.launched, self.devices, self.results = [], [], [], []
+        self.is_too_old = False
+        self.sources, self.loaded, self.launched, self.devices, self.results = [], [], [], [], []
+
+    def compiled(self, source, _):
+        self.sources.append(source)
+        if self.is_too_old:
+            raise RuntimeError("the compiler knows no such GPU")
+        return source.encode()
 
     def cuLibraryLoadData(self, cubin, *_):  # noqa: N802 (NVIDIA's name)
         self.loaded.append(cubin.decode())
@@ -90,7 +97,7 @@ def driver(monkeypatch):
     spec = spec_from_file_location("torch_cuda_of_a_stand_in", file)
     torch_cuda = module_from_spec(spec)
     spec.loader.exec_module(torch_cuda)
-    monkeypatch.setattr(torch_cuda, "_compiled", lambda source, _: source.encode())
+    monkeypatch.setattr(torch_cuda, "_compiled", found.compiled)
     monkeypatch.setattr(executor, "_cuda", lambda: torch_cuda)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: -1)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
@@ -105,11 +112,11 @@ def tiled(x, repeats):
 def test_a_kernel_is_compiled_once_and_launched_with_its_arguments(driver):
     import torch
 
-    x = torch.arange(36, dtype=torch.int16).reshape(12, 3)
+    x = torch.arange(48, dtype=torch.int16).reshape(12, 4)
     for repeats in ((1, 5), (2, 5), (1, 5)):
         assert tileops.tile(x, repeats).numpy().tobytes() == tiled(x, repeats)
         assert tileops.tile(x.T, repeats).numpy().tobytes() == tiled(x.T, repeats)
-        out = torch.zeros(12 * repeats[0], 16, dtype=torch.int16)[:, 1:]
+        out = torch.zeros(12 * repeats[0], 24, dtype=torch.int16)[:, 4:]
         assert tileops.tile(x, repeats, out=out) is out
         assert out.numpy().tobytes() == tiled(x, repeats)
     assert len(driver.launched) == 9
@@ -122,6 +129,29 @@ def test_a_thread_that_has_not_used_the_device_does_so_first(driver):
     driver.results = [Result.CUDA_ERROR_INVALID_CONTEXT]
     assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
     assert driver.devices == [-1]
+
+
+def test_where_no_kernel_can_be_built_the_librarys_own_does_the_work(driver):
+    """It is tried once, and `out` counts as written."""
+    import torch
+
+    driver.is_too_old = True
+    x, out = torch.arange(8), torch.empty(24, dtype=torch.int64)
+    version = out._version
+    for _ in range(2):
+        assert tileops.tile(x, 3).tolist() == [*range(8)] * 3
+        assert tileops.tile(x, 3, out=out).tolist() == [*range(8)] * 3
+    assert out._version > version
+    assert len(driver.sources) == 1
+    assert driver.launched == []
+
+
+def test_narrow_stores_are_left_to_the_librarys_own_kernel(driver):
+    import torch
+
+    x, out = torch.arange(64, dtype=torch.uint8), torch.empty(129, dtype=torch.uint8)[1:]
+    assert tileops.tile(x, 2, out=out).tolist() == [*range(64)] * 2
+    assert driver.launched == []
 
 
 def test_a_launch_that_fails_raises(driver):
@@ -172,7 +202,7 @@ def test_kernels_compile_for_old_and_new_gpus():
     except (ImportError, RuntimeError) as error:
         pytest.skip(f"nothing compiles CUDA here: {error}")
     for variant in VARIANTS:
-        for capability in ((7, 5), (9, 0), (12, 0)):
+        for capability in ((7, 5), (8, 9), (9, 0), (12, 1)):
             cubin = torch_cuda._compiled(device.source(variant), capability)
             assert cubin[:4] == b"\x7fELF"
             assert device.NAME.encode() in cubin

@@ -121,10 +121,10 @@ ON_A_GPU = {
     # bytes of a load, repeats that a thread writes, repeats; other than (16, 1, 1)
     "repeat_kv": (16, 4, 4),
     "beam": (16, 5, 5),
-    "mask": (16, 4, 8192),
+    "mask": (16, 1, 1),
     "positional": (16, 4, 64),
     "gather": (8, 1, 1),
-    "grid_t": (16, 4, 3520),
+    "grid_t": (16, 1, 1),
     "grid_h": (16, 4, 16),
     "grid_w": (16, 4, 704),
     "channels": (16, 4, 4),
@@ -151,7 +151,7 @@ def test_the_work_of_a_workload_on_a_cpu(workload):
 @pytest.mark.parametrize("workload", list(workloads_at(1.0)), ids=lambda workload: workload.name)
 def test_the_work_of_a_workload_on_a_gpu(workload):
     """Every store has 16 bytes, and is read once for the repeats that a thread writes."""
-    launch = plan_device(nest_of(workload), 16, 16)
+    launch = plan_device(nest_of(workload), 16, 16, workload.itemsize)
     variant = launch.variant
     assert (variant.load, launch.at_once, launch.repeats) == ON_A_GPU[workload.name]
     assert variant.store == 16
@@ -176,18 +176,18 @@ def test_the_work_of_a_workload_on_a_gpu(workload):
 def test_stores_on_a_gpu_are_put_together_from_what_divides_the_rows(
     shape, repeats, itemsize, expected
 ):
-    variant = plan_device(nest_between(shape, repeats, itemsize), 16, 16).variant
+    variant = plan_device(nest_between(shape, repeats, itemsize), 16, 16, itemsize).variant
     assert (variant.load, variant.store, variant.is_run) == expected
 
 
-@pytest.mark.parametrize("of, to, load, store", [(1, 16, 1, 16), (4, 16, 4, 16), (16, 2, 2, 2)])
+@pytest.mark.parametrize("of, to, load, store", [(1, 16, 1, 16), (4, 16, 4, 16), (16, 4, 4, 4)])
 def test_addresses_limit_loads_and_stores_apart_on_a_gpu(of, to, load, store):
-    variant = plan_device(nest_between((1000, 64), (1, 3), 1), of, to).variant
+    variant = plan_device(nest_between((1000, 64), (1, 3), 1), of, to, 1).variant
     assert (variant.load, variant.store) == (load, store)
 
 
 def test_the_last_store_on_a_gpu_need_not_be_full():
-    launch = plan_device(nest_between((2**20 + 1, 1), (1, 3), 1), 16, 16)
+    launch = plan_device(nest_between((2**20 + 1, 1), (1, 3), 1), 16, 16, 1)
     assert (launch.variant.store, launch.tail) == (16, 3)
     assert launch.stores == 3 * 2**16 + 1
 
@@ -198,14 +198,26 @@ def test_the_last_store_on_a_gpu_need_not_be_full():
         *(((2**20,), (8, 1), 8), ((2**20,), (9, 1), 4)),
         # more repeats than blocks along an axis
         ((2**14,), (2**19, 1), 9),
-        # a block of threads, and less: each repeat has its own
-        *(((2**10 - 16,), (2**10, 1), 1),),
+        # 2**16 bytes apart, and less: then each repeat has its own
+        *(((2**12,), (2**10, 1), 4), ((2**12 - 1,), (2**10, 1), 1)),
     ],
 )
 def test_a_thread_on_a_gpu_writes_several_repeats(shape, repeats, at_once):
-    launch = plan_device(nest_between(shape, repeats, 16), 16, 16)
+    launch = plan_device(nest_between(shape, repeats, 16), 16, 16, 16)
     assert launch.at_once == at_once
     assert launch.repeats == (1 if at_once == 1 else repeats[0])
+
+
+@pytest.mark.parametrize(
+    "itemsize, alignment, is_worth_it",
+    [
+        *((1, 2, False), (1, 4, True), (2, 4, False), (2, 8, True), (4, 8, False), (4, 16, True)),
+        *((8, 8, False), (16, 16, True)),
+    ],
+)
+def test_stores_of_few_elements_are_left_to_the_library(itemsize, alignment, is_worth_it):
+    launch = plan_device(nest_between((2**20,), (4, 1), itemsize), 16, alignment, itemsize)
+    assert (launch is not None) == is_worth_it
 
 
 @pytest.mark.parametrize(
@@ -219,12 +231,14 @@ def test_a_thread_on_a_gpu_writes_several_repeats(shape, repeats, at_once):
         *(((2**6, 20), (3, 1), 1, (2**5, 2**28), (32, 64)),),
         # a few rounds of the outermost loop do not
         ((2**24, 3), (1, 5), 1, (2**20, 1), (32, 32)),
+        # backwards
+        ((2**6, 20), (3, 1), 1, (-(2**5), -(2**28)), (32, 64)),
     ],
 )
 def test_numbers_of_64_bits_only_where_32_do_not_count(shape, repeats, itemsize, steps, bits):
     plan = cached_plan(TILE, shape, repeats, itemsize)
     nest = make_nest(plan, steps, contiguous(plan.shape, itemsize), itemsize)
-    variant = plan_device(nest, 16, 16).variant
+    variant = plan_device(nest, 16, 16, itemsize).variant
     assert (variant.bits, variant.inner_bits) == bits
 
 

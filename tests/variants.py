@@ -31,7 +31,8 @@ _TINY = {
     "tileops._plan_device": {
         "_AT_ONCE": 3,
         "_OF_MORE": 2,
-        "_FILLING": 2,
+        "_APART": 2,
+        "_WIDER": 0,
         "_MOST_BLOCKS": 3,
         "_MOST_COUNTED": 200,
     },

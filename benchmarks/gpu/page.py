@@ -34,6 +34,10 @@ tileops: above 1, tileops is faster.
 Results of less than 25 million elements in PyTorch, and 17 million in CuPy, are left to the
 library's own kernel, and in JAX all are: ratios there compare what two ways to the same kernel take
 the host.
+
+Not measured yet is what has changed since this run: repeats that lie less than 64 KiB apart, those of
+mask and grid_t, are read by a thread each, where one wrote four of them; an earlier run of the same
+kernel took 60 and 201 µs for them so.
 """
 
 FACTS = ("card", "date", "command", "system", "processors", "python", "L2 bytes")

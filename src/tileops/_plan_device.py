@@ -17,12 +17,16 @@ _AT_ONCE = 8
 """A thread writes all repeats of what it has read, if they are this many at most."""
 _OF_MORE = 4
 """Of more it writes this many."""
-_FILLING = 1024
-"""Threads that are enough without one for each repeat."""
+_APART = 2**16
+"""The bytes from a repeat to the next below which it is read from the cache by a thread of its own,
+beside the other: the stores of neighbours then lie side by side."""
+_WIDER = 4
+"""How many elements a store must hold, if it is narrower than the widest."""
 _MOST_BLOCKS = 65535
 """The blocks along a grid's second axis."""
 _MOST_COUNTED = 2**31
-"""The pieces that 32 bits number, and the bytes that they go over."""
+"""The pieces that 32 bits number, and the bytes that they go over: half of what they could, since
+offsets have signs, and quotients come of products whose factors are rounded up."""
 
 Loop = tuple[int, int, int]
 """Rounds, and the bytes that source and target go on in a round."""
@@ -62,17 +66,23 @@ class Launch(NamedTuple):
     """The bytes from one of them to the next."""
 
 
-def plan_device(nest: Nest, source_alignment: int, target_alignment: int) -> Launch:
-    """Plan a repetition between arrays at addresses that these powers of two divide."""
-    whole = _launch(nest, source_alignment, target_alignment)
+def plan_device(
+    nest: Nest, source_alignment: int, target_alignment: int, itemsize: int
+) -> Launch | None:
+    """Plan a repetition between arrays at addresses that these powers of two divide.
+
+    None where stores can be no wider than a few elements, as a library's own are.
+    """
+    launch = _launch(nest, source_alignment, target_alignment)
+    if launch.variant.store < min(_WIDEST, _WIDER * itemsize):
+        return None
     axis = next((i for i, stride in enumerate(nest.source) if stride == 0), None)
-    if axis is None:
-        return whole
+    if axis is None or abs(nest.target[axis]) < _APART:
+        return launch
     axes = list(zip(nest.sizes, nest.source, nest.target, strict=True))
     repeats, _, step = axes.pop(axis)
     once = _launch(join_loops(axes), source_alignment, target_alignment, repeats, step)
-    is_as_wide = once.variant.store >= whole.variant.store
-    return once if is_as_wide and once.stores >= _FILLING else whole
+    return once if once.variant.store >= launch.variant.store else launch
 
 
 def _launch(

@@ -131,9 +131,11 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
     if device.pays(plan, itemsize, _LEAST) and not cupy.cuda.runtime.is_hip:
         source, target = x.data, out.data
         alignments = alignment_of(source.ptr), alignment_of(target.ptr)
-        kernel, grid, nest = _ready(plan, x.strides, out.strides, itemsize, *alignments)
-        kernel(grid, (device.THREADS,), (source, target, nest))
-        return
+        ready = _ready(plan, x.strides, out.strides, itemsize, *alignments)
+        if ready is not None:
+            kernel, grid, nest = ready
+            kernel(grid, (device.THREADS,), (source, target, nest))
+            return
     if plan.merges:
         x, out = x.reshape(plan.split), out.reshape(plan.spread)
     elementwise_copy(x, out)
@@ -147,11 +149,11 @@ def _ready(
     itemsize: int,
     source_alignment: int,
     target_alignment: int,
-) -> tuple[Any, tuple[int, int], Any]:
-    """Return a kernel, its grid and its last argument."""
+) -> tuple[Any, tuple[int, int], Any] | None:
+    """Return a kernel, its grid and its last argument; None where CuPy's own is as fast."""
     alignments = source_alignment, target_alignment
     prepared = device.prepare(plan, source, target, itemsize, *alignments)
-    return _kernel(prepared.variant), prepared.grid, prepared.nest
+    return prepared and (_kernel(prepared.variant), prepared.grid, prepared.nest)
 
 
 @cache

@@ -23,7 +23,7 @@ Strides = tuple[int, ...]
 
 
 class Prepared(NamedTuple):
-    """A launch of the kernel, for any two addresses with alignments."""
+    """A launch of the kernel, for any two addresses with the alignments that it was planned for."""
 
     variant: Variant
     grid: tuple[int, int]
@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
 
 def pays(plan: Plan, itemsize: int, least: int) -> bool:
     """Whether a result has so many elements that a kernel of ours saves time, and repeats any."""
-    return plan.nbytes >= least * itemsize and bool(plan.repeated)
+    return bool(plan.repeated) and plan.nbytes >= max(1, least * itemsize)
 
 
 def prepare(
@@ -43,10 +43,15 @@ def prepare(
     itemsize: int,
     source_alignment: int,
     target_alignment: int,
-) -> Prepared:
-    """Plan a repetition between arrays with these strides, in bytes, and these alignments."""
+) -> Prepared | None:
+    """Plan a repetition between arrays with these strides, in bytes, and these alignments.
+
+    None where the library's own kernel is as fast.
+    """
     nest = make_nest(plan, source, target, itemsize)
-    launch = plan_device(nest, source_alignment, target_alignment)
+    launch = plan_device(nest, source_alignment, target_alignment, itemsize)
+    if launch is None:
+        return None
     variant = launch.variant
     widths = [variant.bits] * variant.outer + [variant.inner_bits] * variant.inner
     loops = [(_divisor(n, b), s, t) for b, (n, s, t) in zip(widths, launch.loops, strict=True)]
@@ -83,7 +88,7 @@ def _divisor(n: int, bits: int) -> tuple[int, int]:
     That divides any number below 2 ** (bits - 1) by n, if n is 2 or more: by Granlund and
     Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem 4.2.
     """
-    if n == 1:  # not divided by
+    if n == 1:  # nothing is divided by it: there is one loop, or none
         return 0, 0
     length = (n - 1).bit_length()
     return -(-(2 ** (bits - 1 + length)) // n), length - 1

@@ -2,12 +2,13 @@
 // several of its repeats. A store is as wide as the target allows, however narrow the rows of the
 // source are: it is put together from pieces.
 //
-// The pieces lie in loops, the inner ones of which are a period. What differs between kernels is
-// defined before this text:
+// Pieces are numbered in the order of the loops. A period is the fewest innermost loops that hold
+// the pieces of a store or more: so a store lies in one, or goes over to the next. What differs
+// between kernels is defined before this text:
 //   LOAD, STORE   the bytes of a piece and of a store, powers of two up to 16, LOAD <= STORE
-//   OUTER, INNER  how many loops there are
-//   CROSSES       1 if a store may go over from one period to the next, but not further; 0 if it
-//                 does not, or if the first of the inner loops goes on there as if it had no end
+//   OUTER, INNER  how many loops there are around a period, and in it
+//   CROSSES       1 if a store may go over to the next period; 0 if it does not, or if the outer loop
+//                 is the first inner one again, which counts on there as if it had no end
 //   IS_RUN        1 if a period is one stretch of the source, of bytes or pairs of them
 //   BITS          of numbers of pieces: 32 if there are 2^31 at most, or 64
 //   INNER_BITS    the same of those in a period, and of how far they lie apart
@@ -27,7 +28,8 @@ typedef Unsigned<INNER_BITS>::Type Inner;
 
 #define PIECES (STORE / LOAD)
 
-// How many something is, as a factor whose product's upper half, shifted, is divided by it.
+// What divides numbers of fewer bits by one: n / d is the upper half of n * factor, shifted.
+// For d of 2 and more; nothing is divided by 1, since loops of one round are left out.
 struct Divisor {
     unsigned long long factor;
     unsigned int shift;
@@ -35,7 +37,7 @@ struct Divisor {
 
 struct Loop {
     Divisor rounds;
-    long long source, target;  // the bytes that a round goes on, less what those inside went
+    long long source, target;  // the stride, less that of the next loop times its rounds
 };
 
 struct Nest {
@@ -63,8 +65,8 @@ __device__ __forceinline__ unsigned long long divide(unsigned long long n, const
     return __umul64hi(n, by.factor) >> by.shift;
 }
 
-// Return how many bytes some of the loops have gone on in a round of the innermost of them; modulo
-// 2^32 if that is the type.
+// Return the offset of a round of the innermost of some loops, all counted; modulo 2^32 if that is
+// the type. Relative strides are added up for whole quotients, so that no remainder is needed.
 template <int first, int last, typename Distance, typename Round>
 __device__ __forceinline__ Distance distance(
     const Nest& nest, Round round, long long Loop::*stride) {
@@ -87,7 +89,7 @@ __device__ __forceinline__ long long inside(const Nest& nest, Inner at, long lon
     return distance<OUTER, OUTER + INNER - 1, unsigned long long>(nest, at, stride);
 }
 
-// The same, in as few bits as do.
+// The same of the source alone, in as few bits as do.
 __device__ __forceinline__ long long near(const Nest& nest, Inner at) {
     const Inner bytes = distance<OUTER, OUTER + INNER - 1, Inner>(nest, at, &Loop::source);
     return INNER_BITS == 32 ? (long long)(int)bytes : (long long)bytes;
@@ -106,7 +108,7 @@ __device__ __forceinline__ void put(Word& word, int i, Piece piece) {
 
 #if IS_RUN
 // Load a word from any address, of its bytes those from `begin` to `end`, in aligned quarters each
-// of which has some of them.
+// of which has some of them: beyond the source these may go, but to no other unit of allocation.
 __device__ __forceinline__ Word load_bytes(const char* source, int begin, int end) {
     const int skipped = (unsigned long long)source & 3;
     const unsigned int* aligned = (const unsigned int*)(source - skipped);
@@ -122,19 +124,19 @@ __device__ __forceinline__ Word load_bytes(const char* source, int begin, int en
 }
 #endif
 
-// Read what a store holds, the first piece of which is `at` in a period of the source; those from
-// the one numbered `own` on lie at the beginning of the next.
+// Read what a store holds: its first pieces, from the one numbered `at` on of a period that begins at
+// `begin`, and the others from the beginning of the next.
 __device__ __forceinline__ Word load(
-    const char* source, const char* next, const Nest& nest, Inner at, int own) {
-    const char* first = source + inside(nest, at, &Loop::source);
+    const char* begin, const char* next, const Nest& nest, Inner at, int first_pieces) {
+    const char* first = begin + inside(nest, at, &Loop::source);
 #if IS_RUN
-    own *= LOAD;
-    Word word = load_bytes(first, 0, own);
-    if (own < STORE) {
-        const Word after = load_bytes(next - own, own, STORE);
+    const int end = first_pieces * LOAD;
+    Word word = load_bytes(first, 0, end);
+    if (end < STORE) {
+        const Word after = load_bytes(next - end, end, STORE);
 #pragma unroll
         for (int i = 0; i < STORE / 4; ++i) {
-            const int kept = own - 4 * i;
+            const int kept = end - 4 * i;
             const unsigned int mask = kept >= 4 ? ~0u : kept <= 0 ? 0 : (1u << 8 * kept) - 1;
             word.quarters[i] = (word.quarters[i] & mask) | (after.quarters[i] & ~mask);
         }
@@ -144,9 +146,9 @@ __device__ __forceinline__ Word load(
     put(word, 0, __ldg((const Piece*)first));
 #pragma unroll
     for (int i = 1; i < PIECES; ++i) {
-        const bool is_own = !CROSSES || i < own;
-        const char* begin = is_own ? source : next;
-        put(word, i, __ldg((const Piece*)(begin + near(nest, is_own ? at + i : i - own))));
+        const bool is_first = !CROSSES || i < first_pieces;
+        const Inner piece = is_first ? at + i : i - first_pieces;
+        put(word, i, __ldg((const Piece*)((is_first ? begin : next) + near(nest, piece))));
     }
 #endif
     return word;
@@ -160,30 +162,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) tileops_repeat(
     const Index piece = store * PIECES;
     const Index period = OUTER ? divide(piece, nest.periods_of) : 0;
     const Inner at = piece - period * nest.period;
-    const char* now = source + outside(nest, period, &Loop::source);
+    const char* begin = source + outside(nest, period, &Loop::source);
 #if OUTER && defined __CUDA_ARCH__
-    asm("" : "+l"(now));  // or its parts would be added up anew for each piece
+    asm("" : "+l"(begin));  // or its parts would be added up anew for each piece
 #endif
-    const unsigned int done = blockIdx.y * nest.at_once;
+    const unsigned int first_repeat = blockIdx.y * nest.at_once;
     target += outside(nest, period, &Loop::target) + inside(nest, at, &Loop::target);
-    target += done * nest.step;
+    target += first_repeat * nest.step;
 
     if (nest.tail && store + 1 == nest.stores) {
 #pragma unroll 1
-        for (int i = 0; i < nest.tail; ++i)
-            ((Piece*)target)[i] = __ldg((const Piece*)(now + inside(nest, at + i, &Loop::source)));
+        for (int i = 0; i < nest.tail; ++i) {
+            const char* from = begin + inside(nest, at + i, &Loop::source);
+            __stcs((Piece*)target + i, __ldg((const Piece*)from));
+        }
         return;
     }
-    int own = PIECES;
+    int first_pieces = PIECES;
     const char* next = source;
 #if CROSSES
     if (nest.period - at < PIECES) {
-        own = nest.period - at;
+        first_pieces = nest.period - at;
         next += outside(nest, period + 1, &Loop::source);
     }
 #endif
-    const Word word = load(now, next, nest, at, own);
-    const unsigned int times = min(nest.repeats - done, nest.at_once);
+    const Word word = load(begin, next, nest, at, first_pieces);
+    const unsigned int times = min(nest.repeats - first_repeat, nest.at_once);
     // Streaming stores leave the source in the cache.
     for (unsigned int i = 0; i < times; ++i, target += nest.step)
         __stcs((Store*)target, word.all);

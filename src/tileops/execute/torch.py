@@ -225,8 +225,8 @@ class Torch(Executor):
                 if not out.is_inference():
                     # Before a byte is written: an interrupt may come in the midst.
                     torch.autograd.graph.increment_version(out)
-                _move(x, plan, out)
-                return
+                if _move(x, plan, out):
+                    return
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
         out.view(plan.spread).copy_(x.reshape(plan.split))
@@ -351,20 +351,18 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
     result = x.new_empty(plan.shape)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
-    if is_moved:
-        _move(x, plan, result)
-    else:
+    if not (is_moved and _move(x, plan, result)):
         result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
 
 
-def _move(x: Any, plan: Plan, out: Any) -> None:
-    """Write the repetition of `x` into `out`."""
+def _move(x: Any, plan: Plan, out: Any) -> bool:
+    """Write the repetition of `x` into `out`; False if PyTorch's own copy has to."""
     if not _is_on_gpu(x):
         written = as_array(_memory(out), writable=True)
         host.write(as_array(_memory(x)), plan, written, torch.get_num_threads())
-        return
-    _cuda().repeat(x, plan, out)
+        return True
+    return _cuda().repeat(x, plan, out)  # type: ignore[no-any-return]
 
 
 @cache

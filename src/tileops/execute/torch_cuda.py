@@ -24,17 +24,20 @@ _POINTER = ctypes.sizeof(ctypes.c_void_p)
 _Two, _Three = ctypes.c_void_p * 2, ctypes.c_void_p * 3
 
 
-def repeat(x: Any, plan: Plan, out: Any) -> None:
-    """Queue a repetition in the current stream of the tensors' device."""
+def repeat(x: Any, plan: Plan, out: Any) -> bool:
+    """Queue a repetition in the current stream of the tensors' device.
+
+    False if PyTorch's own kernel is as fast, or ours cannot be built for this device.
+    """
     index, source, target = x.get_device(), x.data_ptr(), out.data_ptr()
     if index != torch.cuda.current_device():
         with torch.cuda.device(index):
-            repeat(x, plan, out)
-        return
+            return repeat(x, plan, out)
     alignments = alignment_of(source), alignment_of(target)
-    kernel, sizes, nest, _ = _ready(
-        plan, x.stride(), out.stride(), x.element_size(), *alignments, index
-    )
+    ready = _ready(plan, x.stride(), out.stride(), x.element_size(), *alignments, index)
+    if ready is None:
+        return False
+    kernel, sizes, nest, _ = ready
     addresses = _Two(source, target)
     start = ctypes.addressof(addresses)
     arguments = _Three(start, start + _POINTER, nest)
@@ -46,6 +49,7 @@ def repeat(x: Any, plan: Plan, out: Any) -> None:
         (status,) = driver.cuLaunchKernel(*queue)
     if status != _SUCCESS:
         _checked((status,))
+    return True
 
 
 @lru_cache(maxsize=4096)
@@ -57,29 +61,43 @@ def _ready(
     source_alignment: int,
     target_alignment: int,
     index: int,
-) -> tuple[Any, tuple[int, ...], int, Any]:
+) -> tuple[Any, tuple[int, ...], int, Any] | None:
     """Return a kernel, its sizes, the address of its last argument, and what keeps that alive."""
     source, target = (tuple(stride * itemsize for stride in each) for each in (source, target))
     prepared = device.prepare(plan, source, target, itemsize, source_alignment, target_alignment)
+    kernel = _kernel(prepared.variant, index) if prepared else None
+    if prepared is None or kernel is None:
+        return None
     sizes = (*prepared.grid, 1, device.THREADS, 1, 1, 0)
-    nest = prepared.nest
-    return _kernel(prepared.variant, index), sizes, nest.ctypes.data, nest
+    return kernel, sizes, prepared.nest.ctypes.data, prepared.nest
 
 
 @cache
 def _kernel(variant: Variant, index: int) -> Any:
-    """Compile a kernel for a device, and load it there for good."""
-    cubin = _compiled(device.source(variant), torch.cuda.get_device_capability(index))
-    library = _checked(driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0))
-    kernel = _checked(driver.cuLibraryGetKernel(library, device.NAME.encode()))
+    """Compile a kernel for a device, and load it there for good.
+
+    None if that fails, as it does for a device that the compiler, or the driver, is too old for or
+    too new.
+    """
+    try:
+        cubin = _compiled(device.source(variant), torch.cuda.get_device_capability(index))
+        library = _checked(driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0))
+        kernel = _checked(driver.cuLibraryGetKernel(library, device.NAME.encode()))
+    except RuntimeError:
+        return None
     return driver.CUfunction(int(kernel))
 
 
 def _compiled(source: str, capability: tuple[int, int]) -> bytes:
     major, minor = capability
+    known = _checked(nvrtc.nvrtcGetSupportedArchs())
+    # What is compiled for one runs on those of the same generation that came later.
+    fitting = [number for number in known if number // 10 == major and number % 10 <= minor]
+    if not fitting:
+        raise RuntimeError(f"the compiler knows no GPU of the generation {major}.{minor}: {known}")
     program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"repeat.cu", 0, [], []))
     try:
-        options = [f"--gpu-architecture=sm_{major}{minor}".encode()]
+        options = [f"--gpu-architecture=sm_{max(fitting)}".encode()]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             log = bytes(_checked(nvrtc.nvrtcGetProgramLogSize(program)))
