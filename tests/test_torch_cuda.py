@@ -21,7 +21,6 @@ pytestmark = pytest.mark.library("torch")
 class Result(IntEnum):
     CUDA_SUCCESS = 0
     CUDA_ERROR_OUT_OF_MEMORY = 2
-    CUDA_ERROR_INVALID_CONTEXT = 201
 
 
 class Driver:
@@ -123,12 +122,13 @@ def test_a_kernel_is_compiled_once_and_launched_with_its_arguments(driver):
     assert len(driver.loaded) == len(set(driver.launched)) > 1
 
 
-def test_a_thread_that_has_not_used_the_device_does_so_first(driver):
+def test_the_device_is_made_the_drivers_before_each_launch(driver):
+    """A thread may not have used it yet, and PyTorch may not have told the driver of a change."""
     import torch
 
-    driver.results = [Result.CUDA_ERROR_INVALID_CONTEXT]
-    assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
-    assert driver.devices == [-1]
+    for _ in range(2):
+        assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
+    assert driver.devices == [-1, -1]
 
 
 def test_where_no_kernel_can_be_built_the_librarys_own_does_the_work(driver):

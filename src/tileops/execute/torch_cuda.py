@@ -18,8 +18,6 @@ from tileops.execute._memory import alignment_of
 
 nvrtc.nvrtcVersion()
 
-_SUCCESS = driver.CUresult.CUDA_SUCCESS
-_NO_CONTEXT = driver.CUresult.CUDA_ERROR_INVALID_CONTEXT
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
 _Two, _Three = ctypes.c_void_p * 2, ctypes.c_void_p * 3
 
@@ -42,13 +40,10 @@ def repeat(x: Any, plan: Plan, out: Any) -> bool:
     start = ctypes.addressof(addresses)
     arguments = _Three(start, start + _POINTER, nest)
     stream = torch._C._cuda_getCurrentRawStream(index)  # noqa: SLF001 (in a 30th of a Stream's time)
-    queue = (kernel, *sizes, stream, ctypes.addressof(arguments), 0)
-    (status,) = driver.cuLaunchKernel(*queue)
-    if status == _NO_CONTEXT:  # this thread's first use of a device
-        _checked(runtime.cudaSetDevice(index))
-        (status,) = driver.cuLaunchKernel(*queue)
-    if status != _SUCCESS:
-        _checked((status,))
+    # The driver's context need not be this device's: PyTorch sets it when it next calls CUDA itself
+    # in this thread.
+    _checked(runtime.cudaSetDevice(index))
+    _checked(driver.cuLaunchKernel(kernel, *sizes, stream, ctypes.addressof(arguments), 0))
     return True
 
 
@@ -114,6 +109,6 @@ def _compiled(source: str, capability: tuple[int, int]) -> bytes:
 def _checked(returned: tuple[Any, ...]) -> Any:
     """Return what a function of CUDA returns after its status, or raise an error."""
     status, *values = returned
-    if int(status) != 0:
+    if status != 0:
         raise RuntimeError(f"CUDA: {status!r}")
     return values[0] if values else None
