@@ -66,14 +66,13 @@ def run(plan, source, target):
 def prepare(plan, source, target):
     """Plan a repetition of one memory into another."""
     alignments = (alignment_of(memory.address) for memory in (source, target))
-    return device.prepare(plan, source.strides, target.strides, source.itemsize, *alignments)
+    return device.prepare(plan, source.strides, target.strides, 1, source.itemsize, *alignments)
 
 
 def launch(prepared, source, target):
-    """Run a launch between two addresses; its nest may be an address, too."""
-    nest = prepared.nest if isinstance(prepared.nest, int) else prepared.nest.ctypes.data
+    """Run a launch between two addresses."""
     run = library(prepared.variant).run
-    run(*map(ctypes.c_void_p, (source, target, nest)), *prepared.grid)
+    run(*map(ctypes.c_void_p, (source, target, prepared.address)), *prepared.grid)
 
 
 def stores_of(prepared, source, target, store, block):
@@ -82,7 +81,7 @@ def stores_of(prepared, source, target, store, block):
     What it reads is `read`.
     """
     found = library(prepared.variant, "-DRECORDED")
-    addresses = map(ctypes.c_void_p, (source, target, prepared.nest.ctypes.data))
+    addresses = map(ctypes.c_void_p, (source, target, prepared.address))
     x, thread = divmod(store, device.THREADS)
     found.run_thread(*addresses, x, block, thread)
     count = ctypes.c_uint.in_dll(found, "recorded").value

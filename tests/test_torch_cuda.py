@@ -62,7 +62,7 @@ class Driver:
             addresses = (ctypes.c_void_p.from_address(each).value for each in (source, target))
             defined = dict(line.split()[1:] for line in self.loaded[kernel].splitlines()[:9])
             variant = Variant(*(int(defined[name.upper()]) for name in Variant._fields))
-            prepared = device.Prepared(variant, (x, y), nest)
+            prepared = device.Prepared(variant, (x, y), None, nest)
             kernels.launch(prepared, *addresses)
             self.launched.append(variant)
         return (result,)

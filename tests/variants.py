@@ -117,6 +117,7 @@ def set_thresholds(monkeypatch, name):
 def forget_plans():
     for module, names in (
         ("tileops._plan_host", ("plan_host",)),
+        ("tileops.execute.device", ("prepare",)),
         (
             "tileops._plan_job",
             ("assigned_row", "make_job", "make_contiguous_job", "new_chain", "make_parts"),
@@ -126,9 +127,6 @@ def forget_plans():
             getattr(importlib.import_module(module), name).cache_clear()
     if "torch" in sys.modules:
         importlib.import_module("tileops.execute.torch_cost").plan_costs_less.cache_clear()
-    for name in ("tileops.execute.cupy", "tileops.execute.torch_cuda"):
-        if name in sys.modules:
-            sys.modules[name]._ready.cache_clear()
 
 
 def converts_bfloat16():

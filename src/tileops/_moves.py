@@ -1,14 +1,14 @@
 """How bytes move: a strided copy in few loops over wide words, and the steps that make it fast.
 
-No arrays, no libraries. A `Nest` describes the copy. `_plan_device` makes of it one or two others;
-`_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, which
+No arrays, no libraries. A `Nest` describes the copy. `_plan_device` makes of it the launch of a
+kernel; `_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, which
 `tileops.execute.moving` carries out.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from math import gcd, prod
+from math import prod
 from typing import NamedTuple
 
 from tileops._plan import Plan, contiguous
@@ -124,16 +124,6 @@ def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
             merged.append((n, s, t))
     sizes, source, target = zip(*reversed(merged), strict=True)
     return Nest(sizes, source, target, 1)
-
-
-def widest_word(nest: Nest, alignment: int, words: tuple[int, ...]) -> int:
-    """Return the first of some words that divides the innermost run, and may begin anywhere.
-
-    One of 12 bytes is three of 4, whose 4 divide all strides and addresses.
-    """
-    run = nest.sizes[-1]
-    steps = gcd(alignment, *nest.source[:-1], *nest.target[:-1])
-    return next(word for word in words if run % word == 0 and steps % (word & -word) == 0)
 
 
 def box(sizes: tuple[int, ...], word: int, most: int) -> tuple[int, ...]:

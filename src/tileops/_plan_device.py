@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from math import gcd, prod
 from typing import NamedTuple
 
-from tileops._moves import Nest, join_loops
+from tileops._moves import WORDS, Nest, join_loops
 
-_WIDEST = 16
+_WIDEST = WORDS[0]
 """The bytes of the widest load and store."""
 _AT_ONCE = 8
 """A thread writes all repeats of what it has read, if they are this many at most."""
@@ -94,8 +94,8 @@ def _launch(
         run *= nest.sizes[axis]
     is_one_run = axis == 0 and repeats == 1 and run >= _WIDEST  # its last store need not be full
     apart = () if is_one_run else (run, step, *nest.target[:axis])
-    store = _word(target_alignment, *apart)
-    load = min(store, _word(source_alignment, nest.sizes[-1], *nest.source[:-1]))
+    store = gcd(_WIDEST, target_alignment, *apart)
+    load = gcd(store, source_alignment, nest.sizes[-1], *nest.source[:-1])
     pieces = store // load
     words = nest.in_words(load)
     loops = tuple(zip(words.sizes, words.source, words.target, strict=True)) or ((1, 0, 0),)
@@ -166,9 +166,3 @@ def _relative(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
 
 def _bits(n: int) -> int:
     return 32 if n <= _MOST_COUNTED else 64
-
-
-def _word(*divided: int) -> int:
-    """Return the widest power of two that divides all of these."""
-    common = gcd(_WIDEST, *divided)
-    return common & -common

@@ -20,7 +20,6 @@ from tileops._moves import (
     Stage,
     box,
     looped,
-    widest_word,
 )
 from tileops._places import ALIKE
 
@@ -91,7 +90,8 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     run = nest.sizes[-1]
     if run in WORDS:
         return _widened(nest.in_words(run))
-    words = nest.in_words(widest_word(nest, alignment, WORDS[1:]))
+    word = gcd(WORDS[1], alignment, run, *nest.source[:-1], *nest.target[:-1])
+    words = nest.in_words(word)
     in_passes = words.sizes[-1] <= _FEW_WORDS and column_axes(words)
     return words if run > _ELEMENT or in_passes else nest.in_words(run)
 

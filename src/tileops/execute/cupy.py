@@ -1,7 +1,7 @@
 """CuPy: arrays on a CUDA device, in its current stream."""
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import array_api_compat.cupy
@@ -131,29 +131,14 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
     if device.pays(plan, itemsize, _LEAST) and not cupy.cuda.runtime.is_hip:
         source, target = x.data, out.data
         alignments = alignment_of(source.ptr), alignment_of(target.ptr)
-        ready = _ready(plan, x.strides, out.strides, itemsize, *alignments)
-        if ready is not None:
-            kernel, grid, nest = ready
-            kernel(grid, (device.THREADS,), (source, target, nest))
+        prepared = device.prepare(plan, x.strides, out.strides, 1, itemsize, *alignments)
+        if prepared is not None:
+            kernel = _kernel(prepared.variant)
+            kernel(prepared.grid, (device.THREADS,), (source, target, prepared.nest))
             return
     if plan.merges:
         x, out = x.reshape(plan.split), out.reshape(plan.spread)
     elementwise_copy(x, out)
-
-
-@lru_cache(maxsize=4096)
-def _ready(
-    plan: Plan,
-    source: tuple[int, ...],
-    target: tuple[int, ...],
-    itemsize: int,
-    source_alignment: int,
-    target_alignment: int,
-) -> tuple[Any, tuple[int, int], Any] | None:
-    """Return a kernel, its grid and its last argument; None where CuPy's own is as fast."""
-    alignments = source_alignment, target_alignment
-    prepared = device.prepare(plan, source, target, itemsize, *alignments)
-    return prepared and (_kernel(prepared.variant), prepared.grid, prepared.nest)
 
 
 @cache

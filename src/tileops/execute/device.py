@@ -29,6 +29,8 @@ class Prepared(NamedTuple):
     grid: tuple[int, int]
     nest: Any
     """The kernel's third argument, after the addresses: by value, in an array without axes."""
+    address: int
+    """Where that lies."""
 
 
 def pays(plan: Plan, itemsize: int, least: int) -> bool:
@@ -36,18 +38,21 @@ def pays(plan: Plan, itemsize: int, least: int) -> bool:
     return bool(plan.repeated) and plan.nbytes >= max(1, least * itemsize)
 
 
+@lru_cache(maxsize=4096)
 def prepare(
     plan: Plan,
     source: Strides,
     target: Strides,
+    unit: int,
     itemsize: int,
     source_alignment: int,
     target_alignment: int,
 ) -> Prepared | None:
-    """Plan a repetition between arrays with these strides, in bytes, and these alignments.
+    """Plan a repetition between arrays with these strides, in units of some bytes, and alignments.
 
     None where the library's own kernel is as fast.
     """
+    source, target = (tuple(step * unit for step in steps) for steps in (source, target))
     nest = make_nest(plan, source, target, itemsize)
     launch = plan_device(nest, source_alignment, target_alignment, itemsize)
     if launch is None:
@@ -66,7 +71,8 @@ def prepare(
         loops,
     )
     grid = -(-launch.stores // THREADS), -(-launch.repeats // launch.at_once)
-    return Prepared(variant, grid, np.array(argument, _nest_dtype(len(loops), variant.bits)))
+    packed = np.array(argument, _nest_dtype(len(loops), variant.bits))
+    return Prepared(variant, grid, packed, packed.ctypes.data)
 
 
 def source(variant: Variant) -> str:

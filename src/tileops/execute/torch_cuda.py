@@ -5,7 +5,7 @@ raises ImportError without the bindings, and RuntimeError without the compiler.
 """
 
 import ctypes
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -31,40 +31,20 @@ def repeat(x: Any, plan: Plan, out: Any) -> bool:
     if index != torch.cuda.current_device():
         with torch.cuda.device(index):
             return repeat(x, plan, out)
-    alignments = alignment_of(source), alignment_of(target)
-    ready = _ready(plan, x.stride(), out.stride(), x.element_size(), *alignments, index)
-    if ready is None:
+    size, alignments = x.element_size(), (alignment_of(source), alignment_of(target))
+    prepared = device.prepare(plan, x.stride(), out.stride(), size, size, *alignments)
+    if prepared is None or (kernel := _kernel(prepared.variant, index)) is None:
         return False
-    kernel, sizes, nest, _ = ready
     addresses = _Two(source, target)
     start = ctypes.addressof(addresses)
-    arguments = _Three(start, start + _POINTER, nest)
+    arguments = _Three(start, start + _POINTER, prepared.address)
     stream = torch._C._cuda_getCurrentRawStream(index)  # noqa: SLF001 (in a 30th of a Stream's time)
     # The driver's context need not be this device's: PyTorch sets it when it next calls CUDA itself
     # in this thread.
     _checked(runtime.cudaSetDevice(index))
+    sizes = (*prepared.grid, 1, device.THREADS, 1, 1, 0)
     _checked(driver.cuLaunchKernel(kernel, *sizes, stream, ctypes.addressof(arguments), 0))
     return True
-
-
-@lru_cache(maxsize=4096)
-def _ready(
-    plan: Plan,
-    source: tuple[int, ...],
-    target: tuple[int, ...],
-    itemsize: int,
-    source_alignment: int,
-    target_alignment: int,
-    index: int,
-) -> tuple[Any, tuple[int, ...], int, Any] | None:
-    """Return a kernel, its sizes, the address of its last argument, and what keeps that alive."""
-    source, target = (tuple(stride * itemsize for stride in each) for each in (source, target))
-    prepared = device.prepare(plan, source, target, itemsize, source_alignment, target_alignment)
-    kernel = _kernel(prepared.variant, index) if prepared else None
-    if prepared is None or kernel is None:
-        return None
-    sizes = (*prepared.grid, 1, device.THREADS, 1, 1, 0)
-    return kernel, sizes, prepared.nest.ctypes.data, prepared.nest
 
 
 @cache
