@@ -195,11 +195,12 @@ def test_refused_files(tmp_path):
         ("x.txt", "y.npy", "suffix '.txt' is none of .npy"),
         ("x.npy", "y.txt", "suffix '.txt' is none of .npy"),
         (".", "y.npy", ".: is a directory"),
-        ("x.npy", "nowhere/y.npy", "nowhere"),
+        ("x.npy", "nowhere/y.npy", "there is no directory nowhere; make it first"),
         ("x.npy", "y.png", "or uint8 with 1/2/3/4 channels; save as .npy"),
-        ("x.npy", "nowhere/y.jpg", "of uint8 with 1/3 channels; save as .npy"),
+        ("x.npy", "y.jpg", "of uint8 with 1/3 channels; save as .npy"),
     ):
-        refused(run("tile", source, target, "--repeats", 2, cwd=tmp_path), part)
+        done = run("tile", source, target, "--repeats", 1, 1, 2, cwd=tmp_path)
+        refused(done, part)
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 
@@ -224,9 +225,13 @@ def test_an_image_needs_three_counts(tmp_path):
         ("expand --shape", (3,), "1 number", "1 1 3"),
     ):
         name, option = command.split()
-        done = run(name, "x.png", "y.png", option, *counts, cwd=tmp_path)
-        refused(done, f"{option} has {given};", f"one for each, such as {example}")
-    assert run("tile", "x.png", "y.npy", "--repeats", 4, 6, cwd=tmp_path).returncode == 0
+        for target in ("y.png", "y.npy"):
+            done = run(name, "x.png", target, option, *counts, cwd=tmp_path)
+            refused(done, f"{option} has {given};", f"one for each, such as {example}")
+    done = run("tile", "x.png", "y.png", "--repeats", 5, 1, 1, 1, cwd=tmp_path)
+    refused(done, "--repeats has 4 numbers")
+    assert run("tile", "x.png", "y.npy", "--repeats", 5, 1, 1, 1, cwd=tmp_path).returncode == 0
+    assert np.load(tmp_path / "y.npy").shape == (5, 2, 3, 1)
 
 
 def test_an_image_that_memory_cannot_hold_may_be_saved_as_npy(tmp_path):
@@ -323,7 +328,7 @@ def test_a_transparent_value_among_few_greys_is_refused(tmp_path, bits, row):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     save(tmp_path / "x.png", np.zeros((2, 2, 3)))
     done = run("tile", "x.png", "nowhere/y.png", "--repeats", 1, 1, 1, cwd=tmp_path)
-    refused(done, "No such file or directory: 'nowhere/y.png'")
+    refused(done, "nowhere/y.png: there is no directory nowhere; make it first")
 
 
 def test_a_transparent_value_among_greys_of_16_bits_is_refused(tmp_path):
@@ -474,7 +479,7 @@ def test_a_shape_that_no_array_has_is_refused(tmp_path, descr, shape, text):
 @pytest.mark.parametrize("name", ["x.npy", "x.png"])
 def test_a_pipe_is_not_read(tmp_path, name):
     os.mkfifo(tmp_path / name)
-    done = run("tile", name, "y.npy", "--repeats", 2, cwd=tmp_path)
+    done = run("tile", name, "y.npy", "--repeats", 1, 1, 2, cwd=tmp_path)
     refused(done, f"{name}: is a device, pipe or socket; name a file")
 
 

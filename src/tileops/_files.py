@@ -166,6 +166,8 @@ def write(
     what it held before or the whole new array.
     """
     _check_path(path)
+    if not path.parent.is_dir():
+        raise FileError(f"{path}: there is no directory {path.parent}; make it first")
     if is_image(path):
         _write_pixels(path, shape, dtype, fill)
         return

@@ -164,7 +164,9 @@ def _apply(
         raise CommandError(
             f"--{argument.name} needs a whole number for each axis, such as {_SUCH_AS[operator]}"
         )
-    if len(counts) != _IMAGE_AXES and _files.is_image(src) and _files.is_image(dst):
+    # An array may have more axes than the image that it is made of.
+    fits = len(counts) == _IMAGE_AXES or (len(counts) > _IMAGE_AXES and not _files.is_image(dst))
+    if _files.is_image(src) and not fits:
         numbers = "number" if len(counts) == 1 else "numbers"
         raise CommandError(
             f"--{argument.name} has {len(counts)} {numbers}; an image has the axes height, width "
