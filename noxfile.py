@@ -167,8 +167,9 @@ def gpu(session: nox.Session) -> None:
     elif cuda_devices():
         # The pinned torch brings CUDA 13 along, and one process has one CUDA.
         libraries = (".[torch,jax,cuda13,cli,onnx]", "jax[cuda13]", "onnxruntime", "onnxscript")
-        install(session, *libraries, group="test")
+        install(session, *libraries, group="gpu")
         session.run(*benchmark)
+        session.run("python", "-m", "benchmarks.gpu.page")
         for library in ("torch", "cupy", "jax"):
             session.run("pytest", "--library", library)
     else:

@@ -45,13 +45,21 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--out", type=Path, default=Path("gpu.json"), help="the file of results")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="the file of results: docs/benchmarks/gpu.json, whose figures are shown; on a CPU "
+        "build/benchmarks/gpu.json",
+    )
     parser.add_argument("--scale", type=float, help="fraction of the full sizes")
     parser.add_argument("--minutes", type=float, default=8.0, help="how long a run may take")
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=list(LIBRARIES))
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
     options = parser.parse_args()
     options.steps = [step for step in STEPS if step in options.steps]
+    if options.out is None:
+        folder = Path("docs" if options.device == "cuda" else "build", "benchmarks")
+        options.out = folder / "gpu.json"
     return options
 
 

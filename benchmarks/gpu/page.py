@@ -22,8 +22,8 @@ INTRODUCTION = """\
 # Benchmarks on a GPU
 
 This page was written by `python -m benchmarks.gpu.page` from [gpu.json](gpu.json), which
-`python -m benchmarks.gpu` wrote; no figure was typed by hand. `nox -s gpu` does the same on your
-card, `--device cpu` without one, to see that it works.
+`python -m benchmarks.gpu` wrote; no figure in its tables was typed by hand. `nox -s gpu` does the
+same on your card; with `-- --device cpu` it needs none, and shows that the script works.
 
 GB/s are bytes of the result divided by time, in units of 10⁹. A side is called many times in a row,
 as in a program that does not wait for each result; CUDA's events give the time of PyTorch and CuPy,
@@ -32,8 +32,7 @@ alternate between the sides. A ratio is the time of the library's own operation 
 tileops: above 1, tileops is faster.
 
 Results of less than 25 million elements in PyTorch, and 17 million in CuPy, are left to the
-library's own kernel, and in JAX all are: ratios there compare what two ways to the same kernel take
-the host.
+library's own kernel, and in JAX all are: ratios there compare two ways to the same kernel.
 
 Not measured yet is what has changed since this run: repeats that lie less than 64 KiB apart, those
 of mask and grid_t, are read by a thread each, where one wrote four of them (an earlier run of the
@@ -189,8 +188,8 @@ def _sizes(library: str, rows: Sequence[Mapping[str, Any]]) -> Table:
         header += [pattern, *(f"`{side}`" for side in sides[1:])]
     table = Table(
         f"{library}, ratios by size",
-        "New results, `out=`, and new memory with every copy planned: where that falls below 1, "
-        "a plan takes the host longer than it saves, and none is made."
+        "New results, `out=`, and new memory with every copy planned. Below the thresholds none "
+        "is, since a plan takes the host longer: on a slow one, only large results make up for it."
         if sides[1:]
         else "New results.",
         header,
