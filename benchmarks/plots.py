@@ -11,10 +11,12 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from benchmarks.results import Results
 from benchmarks.sections import growth, limits, peers, workloads
+from benchmarks.tables import gigabytes_per_second
 
 GREY, BLUE, SKY = "#8c8c8c", "#0072b2", "#56b4e9"
 ORANGE, GREEN, PURPLE = "#e69f00", "#009e73", "#cc79a7"
@@ -44,6 +46,15 @@ class Bars(NamedTuple):
     side: str
     label: str
     colour: str
+
+
+class Series(NamedTuple):
+    """A bar for each workload, in GB/s, and the speed that limits it, where that is known."""
+
+    label: str
+    colour: str
+    values: Sequence[float]
+    limits: Sequence[float] = ()
 
 
 class Panel(NamedTuple):
@@ -132,48 +143,61 @@ def _workloads(results: Results, path: Path) -> None:
     )
     limit = limits.write_limit(results)
     for ax, panel in zip(axes[:, 0], panels, strict=True):
-        _panel(ax, results, panel)
-    if limit is not None:
-        mark_limit(list(axes[:, 0]), limit, "fastest fill of 64 MiB in use")
+        series = [_series(results, shown) for shown in panel.series]
+        cases = results.cases(panel.series[0].section, panel.series[0].group)
+        bars(ax, panel.title, cases, series, "a fill of such memory")
+        if limit is not None and not any(each.limits for each in series):
+            mark_limit(ax, limit, "fastest fill of 64 MiB in use")
+    axes[0, 0].set_title(f"{panels[0].title}, {results.facts.get('cpu_model_name', 'CPU')}")
     figure.supylabel("GB/s of result", fontsize=10)
     figure.tight_layout()
     _save(figure, path)
 
 
-def _panel(ax: Axes, results: Results, panel: Panel) -> None:
-    cases = results.cases(panel.series[0].section, panel.series[0].group)
-    series = []
-    for section, group, side, label, colour in panel.series:
-        speeds = []
-        for case in cases:
-            size = float(results.fact(section, group, case, side, "bytes"))
-            speeds.append(size / results.calm(section, group, case, side) / 1e9)
-        series.append((label, colour, speeds))
-    bars(ax, panel.title, cases, series)
+def _series(results: Results, shown: Bars) -> Series:
+    """Read the speeds of a side, and of the fill in the same rounds, which limits tileops."""
+    section, group, side, label, colour = shown
+    sides = {key.side for key in results.keys(section, group)}
+
+    def speeds(of: str) -> list[float]:
+        found = []
+        for case in results.cases(section, group):
+            size = float(results.fact(section, group, case, of, "bytes"))
+            found.append(gigabytes_per_second(size, results.calm(section, group, case, of)))
+        return found
+
+    limits = speeds("fill") if side == "tileops" and "fill" in sides else ()
+    return Series(label, colour, speeds(side), limits)
 
 
-def bars(
-    ax: Axes, title: str, cases: Sequence[str], series: Sequence[tuple[str, str, Sequence[float]]]
-) -> None:
-    """Draw series side by side, each a label, a colour and a value for each case."""
+def bars(ax: Axes, title: str, cases: Sequence[str], series: Sequence[Series], limit: str) -> None:
+    """Draw series side by side, with a line across each bar's place where its limit is."""
     width = 0.8 / len(series)
-    for place, (label, colour, values) in enumerate(series):
-        left = [number - 0.4 + (place + 0.5) * width for number in range(len(cases))]
-        ax.bar(left, values, width, label=label, color=colour)
+    for place, (label, colour, values, most) in enumerate(series):
+        middle = [number - 0.4 + (place + 0.5) * width for number in range(len(cases))]
+        ax.bar(middle, values, width, label=label, color=colour)
+        if most:
+            start, stop = ([x + side * width / 2 for x in middle] for side in (-1, 1))
+            ax.hlines(most, start, stop, color="black", linewidth=1.2)
+    handles, labels = ax.get_legend_handles_labels()
+    if any(each.limits for each in series):
+        handles.append(Line2D([], [], color="black", linewidth=1.2))
+        labels.append(limit)
     ax.set_title(title)
     ax.set_xticks(range(len(cases)), cases, rotation=35, ha="right", rotation_mode="anchor")
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(-0.6, len(cases) - 0.4)
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(series), borderaxespad=0)
+    columns = len(labels)
+    ax.legend(
+        handles, labels, loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, borderaxespad=0
+    )
 
 
-def mark_limit(axes: Sequence[Axes], limit: float, name: str) -> None:
-    """Draw a limit as a line through plots of one scale, and name it in the first."""
-    for ax in axes:
-        ax.axhline(limit, color="black", linewidth=1, linestyle="--")
-    first = axes[0]
-    first.set_ylim(top=max(first.get_ylim()[1], 1.2 * limit))
-    first.annotate(
+def mark_limit(ax: Axes, limit: float, name: str) -> None:
+    """Draw a limit as a line through a plot, and name it."""
+    ax.axhline(limit, color="black", linewidth=1, linestyle="--")
+    ax.set_ylim(top=max(ax.get_ylim()[1], 1.2 * limit))
+    ax.annotate(
         name,
         (0, limit),
         xycoords=("axes fraction", "data"),
@@ -226,7 +250,8 @@ def _linear_reference(ax: Axes, results: Results) -> None:
     sizes = [int(case) for case in results.cases(growth.SECTION, "bytes")]
     last = results.calm(growth.SECTION, "bytes", str(sizes[-1]), "tileops, NumPy") * 1e3
     times = [last * size / sizes[-1] for size in sizes]
-    ax.plot(sizes, times, ":", color="black", linewidth=1, label="linear", zorder=1)
+    name = "in proportion to the last"
+    ax.plot(sizes, times, ":", color="black", linewidth=1, label=name, zorder=1)
 
 
 def _save(figure: Figure, path: Path) -> None:
