@@ -356,6 +356,29 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_adjoints_of_sharded_arrays_take_symbolic_sizes():
+    """They are those of axes that no device shares, or of whole shards."""
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+a, b = jax.export.symbolic_shape("a, b")
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
+for shape, spec in (((16, b), P("x", None)), ((8 * a, b), P("x", None)), ((a, 16), P(None, "x"))):
+    there = NamedSharding(mesh, spec)
+    symbolic = jax.ShapeDtypeStruct(shape, "float32", sharding=there)
+    x = np.arange(256, dtype=np.float32).reshape(16, 16)
+    for call, expected in (
+        (lambda g: tileops.expand_adjoint(g, (1, g.shape[1])), x.sum(0, keepdims=True)),
+        (lambda g: tileops.expand_adjoint(g, (g.shape[0], 1)), x.sum(1, keepdims=True)),
+        (lambda g: tileops.tile_adjoint(tileops.tile(g, (1, 3)), g.shape, (1, 3)), 3 * x),
+    ):
+        exported = jax.export.export(jax.jit(call))(symbolic)
+        assert np.array_equal(jax.jit(exported.call)(jax.device_put(x, there)), expected)
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def test_adjoints_of_two_bits_sum_them():
     """As far as two bits hold sums; also of what is traced where a mesh has Auto axes."""
     code = """
@@ -420,6 +443,21 @@ def test_symbolic_counts_are_jax_arrays_own(jax):
         tileops.expand(np.ones((1, 3)), (n, 3))
     with pytest.raises(tileops.ShapeError, match="numpy"):
         tileops.expand_adjoint(np.ones((2, 3)), (n, 3))
+
+
+def test_a_symbolic_count_may_be_negative(jax):
+    """JAX cannot tell before the sizes are known, and its own tile does not ask."""
+    (n,) = jax.export.symbolic_shape("n")
+    shape = jax.ShapeDtypeStruct((n, 3), "float32")
+    x = np.arange(21, dtype=np.float32).reshape(7, 3)
+    for call, expected in (
+        (lambda x: tileops.tile(x[:1], (x.shape[0] - 5, 1)), np.tile(x[:1], (2, 1))),
+        (lambda x: tileops.tile(x, (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
+        (lambda x: tileops.onnx.tile(x[None], (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
+        (lambda x: tileops.expand(x, (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
+    ):
+        exported = jax.export.export(jax.jit(call))(shape)
+        assert equal(exported.call(x), expected)
 
 
 def test_a_trace_closes_over_arrays(jax):

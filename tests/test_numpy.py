@@ -10,6 +10,8 @@ import pytest
 
 import tileops
 from tileops import _machine, execute
+from tileops._plan import cached_plan
+from tileops._rules import TILE
 from tileops.execute import _out, host
 
 import reference
@@ -75,6 +77,12 @@ def test_zero_width_strings_and_records_keep_their_dtype():
         assert tileops.expand(scalar, 3).dtype == scalar.dtype
         out = np.ndarray(3, scalar.dtype)
         assert tileops.tile(scalar, 3, out=out) is out
+
+
+def test_elements_of_no_bytes_are_not_gone_over_one_by_one():
+    """NumPy would: for years, here."""
+    untouchable = None
+    host.write(untouchable, cached_plan(TILE, (1,), (2**62,), 0), untouchable)
 
 
 def test_a_masked_array_keeps_its_mask_and_fill_value():

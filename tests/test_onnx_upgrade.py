@@ -448,6 +448,27 @@ def test_loop_bodies_of_one_name_keep_their_own_types():
     assert z.ravel().tolist() == X[0, :2].tolist() * 4
 
 
+def test_a_branch_that_declares_a_shape_of_no_type_is_refused():
+    model = onnx.parser.parse_model("""
+        <ir_version: 4, opset_import: ["": 5]> g (float[2, 3] x, bool c) => (float[a, b] y) {
+            y = If (c) <
+                then_branch = g1 () => (float[a, b] o) {
+                    tiles = Constant <value = float {2.0}> ()
+                    axis = Constant <value = float {1.0}> ()
+                    o = Tile (x, tiles, axis)
+                },
+                else_branch = g2 () => (float[a, b] p) { p = Neg (x) }
+            >
+        }
+    """)
+    declared = model.graph.node[0].attribute[0].g.output[0].type.tensor_type
+    declared.elem_type = 0
+    for size, dim in zip((2, 7), declared.shape.dim, strict=True):
+        dim.dim_value = size
+    with pytest.raises(tileops.UnsupportedError, match="shape_inference refuses the model"):
+        upgrade(model)
+
+
 def test_functions_with_a_tile_1_are_refused():
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 5, "f": 1]> '

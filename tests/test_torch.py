@@ -280,11 +280,11 @@ def test_a_tensor_whose_storage_was_cut_is_refused_as_by_torch(torch, repeats):
 
 
 def test_an_out_whose_storage_was_cut_is_refused(torch):
-    for shape in ((2**20,), (8,)):
-        out = torch.ones(shape)
-        out.untyped_storage().resize_(16)
+    for n, nbytes in ((2**20, 16), (8, 16), (8, 0)):
+        out = torch.ones(n)
+        out.untyped_storage().resize_(nbytes)
         with pytest.raises(tileops.OutputError, match="its storage fewer bytes"):
-            tileops.tile(torch.ones(2), shape[0] // 2, out=out)
+            tileops.tile(torch.ones(2), n // 2, out=out)
 
 
 @pytest.mark.parametrize("repeats", [1, 2])

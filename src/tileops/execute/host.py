@@ -91,8 +91,10 @@ def new(x: Any, plan: Plan) -> Any:
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
     """Write the repetition of a NumPy array into another, in the fastest way that there is."""
+    if plan.nbytes == 0:  # NumPy would go over elements of no bytes one by one
+        return
     dtype = x.dtype
-    has_bytes = dtype.itemsize and not dtype.hasobject
+    has_bytes = not dtype.hasobject
     if has_bytes and dtype.names is not None:
         # Field by field, padding would stay what the memory held before.
         x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))

@@ -189,11 +189,19 @@ def _kept_zero(dtype: Any, device: Any) -> Any:
 def _repeat(x: Any, plan: Plan, is_sharded: bool) -> Any:
     if plan.is_identity:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
-    if not plan.merges:
+    if not plan.merges and all(map(_is_size, plan.shape)):
         return jnp.broadcast_to(x, plan.shape)
     if is_sharded and all(map(known, plan.repeats)):
         return _concatenate(x, plan)
     return jnp.tile(x, plan.repeats)
+
+
+def _is_size(count: int) -> bool:
+    """Whether a count is known not to be negative; JAX broadcasts to such sizes alone."""
+    try:
+        return bool(count >= 0)
+    except Exception:  # noqa: BLE001 (its class is not in the same place in all versions)
+        return False
 
 
 def _concatenate(x: Any, plan: Plan) -> Any:
@@ -249,7 +257,8 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
     if AxisType.Explicit in sharding.mesh.axis_types:
         parts = sharding.spec[len(plan.shape) - len(shape) :]
         kept = (
-            part if n > 1 and n % _devices(sharding.mesh, part) == 0 else None
+            # The part first: a symbolic size that no device shares need not be compared.
+            part if part is not None and n > 1 and n % _devices(sharding.mesh, part) == 0 else None
             for n, part in zip(shape, parts, strict=True)
         )
         of = sharding.update(spec=PartitionSpec(*kept))
@@ -268,7 +277,7 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
 
 def _devices(mesh: Any, part: Any) -> int:
     """Count the devices that share an axis."""
-    names = part if isinstance(part, tuple) else () if part is None else (part,)
+    names = part if isinstance(part, tuple) else (part,)
     return prod(mesh.shape[name] for name in names)
 
 

@@ -397,7 +397,7 @@ def _memory(x: Any) -> Memory:
 
 def _check_stored(name: str, which: str, tensor: Any) -> None:
     """Refuse a tensor without an address, or one beyond whose storage PyTorch would go."""
-    if _address(tensor) == 0 and tensor.numel() != 0:
+    if _address(tensor) == 0 and tensor.numel() != 0 and not _is_freed(tensor):
         raise OutputError(
             f"{name}: {which} is {type_name(type(tensor))} without an address (traced, fake, "
             f"distributed, or inside torch.func), so that an overlap of input and out cannot be "
@@ -408,6 +408,14 @@ def _check_stored(name: str, which: str, tensor: Any) -> None:
             f"{name}: {which} has shape {tuple(tensor.shape)}, and its storage fewer bytes than "
             f"that takes; somebody has resized it; pass a tensor with all of its memory"
         )
+
+
+def _is_freed(x: Any) -> bool:
+    """Whether somebody has resized a tensor's storage to nothing."""
+    try:
+        return x.untyped_storage().nbytes() == 0  # type: ignore[no-any-return]
+    except RuntimeError:  # it has none
+        return False
 
 
 def _run(x: Any) -> tuple[int, int]:

@@ -215,7 +215,7 @@ def _scopes(model: Any) -> Iterator[Any]:
             del node.input[2:]
     try:
         inferred = onnx.shape_inference.infer_shapes(seen, data_prop=True)
-    except onnx.shape_inference.InferenceError as error:
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
         raise UnsupportedError(f"onnx.shape_inference refuses the model: {error}") from error
     return _scopes_of(model.graph, inferred.graph, {}, {})
 
