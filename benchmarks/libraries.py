@@ -12,7 +12,7 @@ import torch
 
 import tileops
 from benchmarks.timing import Call
-from benchmarks.workloads import Workload, random_array
+from benchmarks.workloads import Workload, numpy_dtype
 
 Sides = dict[str, Call]
 
@@ -60,7 +60,7 @@ def _equal(first: np.ndarray, second: np.ndarray) -> bool:
 
 def used_memory(workload: Workload) -> np.ndarray:
     """Make a buffer for a result, whose pages are in memory already."""
-    buffer = np.empty(workload.target, random_array((1,), workload.dtype).dtype)
+    buffer = np.empty(workload.target, numpy_dtype(workload.dtype))
     buffer.view(np.uint8).fill(1)
     return buffer
 

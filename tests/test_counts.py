@@ -144,9 +144,12 @@ def test_counts_lie_in_one_dimension(xp, x):
         with pytest.raises(tileops.ShapeTypeError, match=r"^expand: shape\[0\] .*flatten shape"):
             tileops.expand(x, nested)
     with pytest.raises(
-        tileops.RepeatsError, match=r"shape \(1, 2\); .*; flatten it, or pass it first"
+        tileops.RepeatsError,
+        match=r"repeats has shape \(1, 2\); .*one-dimensional; flatten it, or pass it first",
     ):
         tileops.tile(x, np.array([[1, 2]]))
+    with pytest.raises(tileops.ShapeError, match=r"shape has shape \(1, 2\).*one-dimensional"):
+        tileops.expand(x, np.array([[1, 2]]))
 
 
 class Hostile:
@@ -258,15 +261,6 @@ def test_an_error_writes_no_more_of_a_value_than_it_shows():
     assert peak_of(refused) < 2**18
 
 
-@pytest.mark.library("numpy")
-def test_more_counts_than_axes_can_be_are_not_read():
-    for many in (range(10**12), np.broadcast_to(np.int8(1), 2**30)):
-        with pytest.raises(tileops.RepeatsError, match=r"has \d{10,} counts; no array has so many"):
-            tileops.tile(np.ones(3), many)
-        with pytest.raises(tileops.ShapeError, match=r"has \d{10,} sizes; no array has so many"):
-            tileops.expand_shape(3, many)
-
-
 def test_bools_and_floats_of_the_library_are_no_counts(xp, x):
     for dtype, itemsize in (("bool", 1), ("float32", 4), ("float64", 8)):
         wrong = xp.plain(np.zeros(2, f"V{itemsize}"), dtype)
@@ -276,13 +270,6 @@ def test_bools_and_floats_of_the_library_are_no_counts(xp, x):
             tileops.tile(x, [wrong[0], 1])
         with pytest.raises(tileops.ShapeTypeError, match="must be integers"):
             tileops.expand(x, wrong)
-
-
-def test_two_dimensional_counts_are_refused(x):
-    with pytest.raises(tileops.RepeatsError, match=r"repeats has shape \(1, 2\).*one-dimensional"):
-        tileops.tile(x, np.ones((1, 2), int))
-    with pytest.raises(tileops.ShapeError, match=r"shape has shape \(1, 2\).*one-dimensional"):
-        tileops.expand(x, np.ones((1, 2), int))
 
 
 def test_a_negative_count_is_refused_with_its_axis(x):
@@ -365,7 +352,11 @@ def test_a_proxy_is_what_it_stands_for(xp, rng):
 
 
 @pytest.mark.library("numpy")
-@pytest.mark.parametrize("counts", [range(2**21), range(2**62), range(2**70)], ids=repr)
+@pytest.mark.parametrize(
+    "counts",
+    [range(2**21), range(2**62), range(2**70), np.broadcast_to(1, 2**30)],
+    ids=["range", "long range", "endless range", "array"],
+)
 @pytest.mark.parametrize(
     "call",
     [
@@ -380,7 +371,7 @@ def test_a_proxy_is_what_it_stands_for(xp, rng):
 )
 def test_more_counts_than_any_array_has_axes_are_refused_unread(call, counts):
     def refused():
-        with pytest.raises(tileops.TileOpsError, match="no array has so many axes"):
+        with pytest.raises(tileops.TileOpsError, match=r"\d+ (count|size)s; no array has so many"):
             call(counts)
 
     assert peak_of(refused) < 2**20

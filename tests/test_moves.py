@@ -1,4 +1,4 @@
-"""Plans of copies: the bytes that they move, and the work that they take."""
+"""Plans of copies: the bytes that they move, how they are cut, and where rows are slow."""
 
 import ctypes
 import math
@@ -104,7 +104,7 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
         expected = out.copy()
         expected[written] = x[read[np.ix_(*index)] if index else read]
         memories = [
-            Memory(buffer.__array_interface__["data"][0] + start, sizes, steps, itemsize, buffer)
+            Memory(address_of(buffer) + start, sizes, steps, itemsize, buffer)
             for buffer, start, sizes, steps in zip(
                 buffers, starts, (shape, plan.shape), (source, target), strict=True
             )
@@ -245,6 +245,23 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
             assert filled.tobytes() == bytes([7] * offset) + expected + bytes([7] * 3)
 
 
+def at_a_page(nbytes):
+    """Return random bytes that begin where a page does, with a page behind them."""
+    room = np.random.default_rng(nbytes).integers(0, 256, nbytes + 2 * 4096, np.uint8)
+    return room[-address_of(room) % 4096 :][: nbytes + 4096]
+
+
+def tile_into(room, offset, x, repeats):
+    """Tile into a place of this memory, and see that nothing around it changes."""
+    expected = np.tile(x, repeats)
+    room[:] = 7
+    out = room[offset:][: expected.size].reshape(expected.shape)
+    assert tileops.tile(x, repeats, out=out) is out
+    assert out.tobytes() == expected.tobytes()
+    assert (room[:offset] == 7).all()
+    assert (room[offset + out.size :] == 7).all()
+
+
 @pytest.mark.parametrize(
     "row, unlucky",
     [
@@ -269,20 +286,11 @@ def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch,
     picked, pick = [], assigning._pick
     monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
     rows, repeats = 3, 2**20 // (3 * row) + 2
-    rng = np.random.default_rng(row)
-    room = rng.integers(0, 256, rows * row + 4096, np.uint8)
-    x = room[-room.__array_interface__["data"][0] % 4096 :][: rows * row].reshape(rows, row)
-    expected = b"".join(bytes(part) * repeats for part in x)
-    room = np.empty(len(expected) + 2 * 4096, np.uint8)
-    room = room[-room.__array_interface__["data"][0] % 4096 :]
+    x = at_a_page(rows * row)[: rows * row].reshape(rows, row)
+    room = at_a_page(x.size * repeats)
     for offset in (0, 16, 64, 128, 320, 2064):
         picked.clear()
-        room[:] = 7
-        out = room[offset:][: len(expected)].reshape(rows, -1)
-        assert tileops.tile(x, (1, repeats), out=out) is out
-        assert out.tobytes() == expected
-        assert (room[:offset] == 7).all()
-        assert (room[offset + len(expected) :] == 7).all()
+        tile_into(room, offset, x, (1, repeats))
         assert bool(picked) == (offset in unlucky)
 
 
@@ -367,18 +375,10 @@ def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monke
     picked, pick = [], assigning._pick
     monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
     repeats = 2**21 // row + 1
-    room = np.random.default_rng(row).integers(0, 256, row + 4096, np.uint8)
-    x = room[-room.__array_interface__["data"][0] % 4096 :][:row]
-    room = np.empty(row * repeats + 2 * 4096, np.uint8)
-    room = room[-room.__array_interface__["data"][0] % 4096 :]
+    x, room = at_a_page(row)[:row], at_a_page(row * repeats)
     for offset in (0, 1, 8, 15, 16, 4095):
         picked.clear()
-        room[:] = 7
-        out = room[offset:][: row * repeats]
-        tileops.tile(x, repeats, out=out)
-        assert out.tobytes() == bytes(x) * repeats
-        assert (room[:offset] == 7).all()
-        assert (room[offset + out.size :] == 7).all()
+        tile_into(room, offset, x, repeats)
         assert bool(picked) == (offset in ahead)
 
 
@@ -399,20 +399,11 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
     places = []
     copyto = np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
-    room = np.random.default_rng(row).integers(0, 256, row + 4096, np.uint8)
-    x = room[-room.__array_interface__["data"][0] % 4096 :][:row]
+    x, room = at_a_page(row)[:row], at_a_page(row * repeats)
     before = x.tobytes()
-    expected = before * repeats
-    room = np.empty(len(expected) + 2 * 4096, np.uint8)
-    room = room[-room.__array_interface__["data"][0] % 4096 :]
     for offset in (0, 16, 64, 128, 320, 2064):
         places.clear()
-        room[:] = 7
-        out = room[offset:][: len(expected)]
-        assert tileops.tile(x, repeats, out=out) is out
-        assert out.tobytes() == expected
-        assert (room[:offset] == 7).all()
-        assert (room[offset + len(expected) :] == 7).all()
+        tile_into(room, offset, x, repeats)
         to = [target for target, _ in places if not np.shares_memory(target, room)]
         assert [target.nbytes for target in to] == [row] * (offset in moved)
         read = [source for target, source in places if np.shares_memory(target, room)]
@@ -430,7 +421,7 @@ def test_a_large_source_stays_where_it_is(monkeypatch):
     for rows, is_large in ((2**8, False), (2**8 + 1, True)):
         x = room[: rows * 2**10].reshape(rows, 2**10)
         out = np.zeros(rows * 2**14 + 2**10, np.uint32)
-        apart = room.__array_interface__["data"][0] - out.__array_interface__["data"][0] + 16
+        apart = address_of(room) - address_of(out) + 16
         out = out[apart % 4096 // 4 :][: rows * 2**14].reshape(rows, 2**14)
         copies.clear()
         tileops.tile(x, (1, 16), out=out)

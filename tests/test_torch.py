@@ -165,13 +165,6 @@ def test_compile_and_symbolic_sizes_make_one_graph(torch):
     assert same(compiled(x)[0], x.repeat(1, 4))
 
 
-def test_functions_of_torch_func(torch):
-    x = torch.randn(3, 2)
-    assert same(torch.vmap(lambda row: tileops.tile(row, 2))(x), x.repeat(1, 2))
-    jacobian = torch.func.jacrev(lambda row: tileops.tile(row, 2))(x[0])
-    assert same(jacobian, torch.eye(2).repeat(2, 1))
-
-
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 @pytest.mark.parametrize("repeats", [(2, 1), (1, 3), (2, 1, 2), (1, 1)])
 def test_jit_trace_keeps_no_size_of_a_tile(torch, repeats):

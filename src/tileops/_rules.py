@@ -35,7 +35,6 @@ class Argument(NamedTuple):
     operator: str
     name: str
     error: type[RepeatsError | ShapeError]
-    type_error: type[RepeatsTypeError | ShapeTypeError]
     remedy: str
     """What to pass instead of a count that is too small."""
     least: int = 0
@@ -44,6 +43,11 @@ class Argument(NamedTuple):
     """The only dtype of an array of counts; None for any integer."""
     is_vector: bool = False
     """Whether a single count must come in a sequence, too."""
+
+    @property
+    def type_error(self) -> type[RepeatsTypeError | ShapeTypeError]:
+        """The error for what is no integer."""
+        return ShapeTypeError if issubclass(self.error, ShapeError) else RepeatsTypeError
 
     @property
     def noun(self) -> str:
@@ -80,7 +84,7 @@ class Operator:
 
 def shape_argument(operator: str, name: str = "input shape") -> Argument:
     """Describe the shape of the operator's input, where a caller gives it."""
-    return Argument(operator, name, ShapeError, ShapeTypeError, "0 is an empty axis")
+    return Argument(operator, name, ShapeError, "0 is an empty axis")
 
 
 def known(count: int) -> bool:
@@ -249,11 +253,11 @@ def differ(size: int, wanted: int) -> bool:
 
 
 TILE = Operator(
-    Argument("tile", "repeats", RepeatsError, RepeatsTypeError, "0 makes the axis empty"),
+    Argument("tile", "repeats", RepeatsError, "0 makes the axis empty"),
     tile_repeats,
 )
 EXPAND = Operator(
-    Argument("expand", "shape", ShapeError, ShapeTypeError, "1 keeps an axis as it is"),
+    Argument("expand", "shape", ShapeError, "1 keeps an axis as it is"),
     expand_repeats,
 )
 TILE_SHAPE = Operator(TILE.argument._replace(operator="tile_shape"), tile_repeats)

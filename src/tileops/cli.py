@@ -10,7 +10,7 @@ from typing import Annotated, Any, TextIO
 
 import tileops
 from tileops import execute
-from tileops._rules import EXPAND, TILE, Operator, check_limit, result_shape
+from tileops._rules import EXPAND, TILE, Operator, check_limit
 from tileops._run import run
 from tileops.execute.array_api import Executor
 
@@ -174,11 +174,9 @@ def _apply(
         )
     # Where nothing is written no image is too large for the caller's limit.
     x = _files.read(src, inf if max_bytes is not None and 0 in counts else max_bytes)
-    shape = result_shape(operator, x.shape, tuple(counts), x.itemsize)
+    shape = execute.library("numpy").plan(operator, x, tuple(counts)).shape
     if max_bytes is not None:
         check_limit(argument, shape, x.itemsize, max_bytes)
-    execute.library("numpy").check_rank(argument.operator, len(shape))
-
     executor, carried = _carry(library, x, device)
 
     def fill(out: Any) -> None:

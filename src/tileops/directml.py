@@ -32,14 +32,9 @@ __all__ = ["TensorDesc", "TileOperatorDesc", "tile"]
 
 _UINT_MAX = 2**32 - 1
 
-_DTYPES_1_0 = {"float32": "FLOAT32", "float16": "FLOAT16"}
-_DTYPES_2_1 = {
-    **_DTYPES_1_0,
-    **{
-        f"{kind}{bits}": f"{kind.upper()}{bits}" for kind in ("int", "uint") for bits in (32, 16, 8)
-    },
-}
-_DTYPES_4_1 = {**_DTYPES_2_1, "int64": "INT64", "uint64": "UINT64"}
+_DTYPES_1_0 = ("float32", "float16")
+_DTYPES_2_1 = (*_DTYPES_1_0, "int32", "int16", "int8", "uint32", "uint16", "uint8")
+_DTYPES_4_1 = (*_DTYPES_2_1, "int64", "uint64")
 
 _CHANGES = {
     "1.0": (4, 4, _DTYPES_1_0),
@@ -47,7 +42,10 @@ _CHANGES = {
     "3.1": (1, 8, _DTYPES_2_1),
     "4.1": (1, 8, _DTYPES_4_1),
 }
-"""The feature levels that changed the operator: the fewest and most dimensions, and data types."""
+"""The feature levels that changed the operator: the fewest and most dimensions, and data types.
+
+DirectML names these as arrays do, in capitals.
+"""
 
 _LEVELS = (
     *("1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1"),
@@ -95,7 +93,7 @@ class TensorDesc:
     @property
     def dimension_count(self) -> int:
         """The number of sizes; ShapeError if they are no list of sizes."""
-        return _count(_sizes("DirectML TensorDesc", "tensor"), self.sizes)
+        return len(read_counts(_sizes("DirectML TensorDesc", "tensor"), self.sizes))
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ class TileOperatorDesc:
     @property
     def repeats_count(self) -> int:
         """The number of repeats; RepeatsError if they are no list of counts."""
-        return _count(_REPEATS, self.repeats)
+        return len(read_counts(_REPEATS, self.repeats))
 
     def check(self, feature_level: str = "4.1") -> None:
         """Refuse a description that DirectML does not accept at a feature level.
@@ -314,7 +312,8 @@ def _at(level: str) -> Operator:
     """Make the rules of the last feature level that changed the operator."""
     fewest, most, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
     argument = _REPEATS._replace(operator=f"DirectML Tile at feature level {level}")
-    return Operator(argument, partial(_align, fewest, most), dtypes)
+    names = {dtype: dtype.upper() for dtype in dtypes}
+    return Operator(argument, partial(_align, fewest, most), names)
 
 
 _OPERATORS = {level: _at(level) for level in _LEVELS}
@@ -326,11 +325,6 @@ def _tuple(value: Any) -> Any:
         return tuple(value) if is_list and len(value) <= MOST_COUNTS else value
     except Exception:  # noqa: BLE001 (it is anybody's code, or a size is not known: check says so)
         return value
-
-
-def _count(argument: Argument, value: Any) -> int:
-    """Count what `_tuple` keeps; what is no tuple by then is refused as it is in `check`."""
-    return len(value if type(value) is tuple else read_counts(argument, value))
 
 
 def _sizes(operator: str, tensor: str) -> Argument:

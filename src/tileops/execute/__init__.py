@@ -66,10 +66,7 @@ def library(name: str) -> Executor:
     return _standard(name)
 
 
-@cache
-def _standard(name: str) -> Executor:
-    own = {"__slots__": (), "library": name}
-    return type("Standard", (Standard,), own)()  # type: ignore[no-any-return]
+_standard = cache(Standard)
 
 
 def executor_of(name: str, x: Any, which: str = "the input") -> Executor:

@@ -1,7 +1,7 @@
 """Memory as addresses and strides: where the elements lie of an array of any library."""
 
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
+from math import gcd
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -40,8 +40,7 @@ def memory_of(array: Any) -> Memory:
 
 def alignment_of(*addresses: int) -> int:
     """Return the power of two, 16 at most, that divides all addresses."""
-    bits = reduce(or_, addresses, 16)
-    return bits & -bits
+    return gcd(16, *addresses)
 
 
 def as_array(memory: Memory, *, writable: bool = False) -> Any:

@@ -42,7 +42,7 @@ def native(array: Any) -> Any:
 class Executor:
     """What is known of a library: how it carries out a plan, and how to reach it.
 
-    There is one of each class, without attributes of its own: torch.compile would guard these.
+    There is one of each library. That of PyTorch has no attributes: torch.compile would guard them.
     A `name` among parameters is the one that errors give the operator, or whoever else asks.
     """
 
@@ -61,7 +61,7 @@ class Executor:
     """
 
     def __reduce__(self) -> Any:
-        """Stay the only one of its class in copies and pickles."""
+        """Stay the only one of its library in copies and pickles."""
         from tileops.execute import library  # noqa: PLC0415 (it imports this module)
 
         return library, (self.library,)
@@ -235,7 +235,10 @@ class Executor:
 class Standard(Executor):
     """A library without a module here: its `broadcast_to` may give views, and nothing tells."""
 
-    __slots__ = ()
+    __slots__ = ("library",)
+
+    def __init__(self, library: str) -> None:
+        self.library = library
 
     def either(self, x: Any, plan: Plan) -> Any:
         """Return what the library's own functions give."""

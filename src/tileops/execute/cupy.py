@@ -26,7 +26,7 @@ _LEAST = 2**24
 
 
 class CuPy(Executor):
-    """Copies in wide words, or through a broadcast view."""
+    """Copies by a kernel of ours where that pays, else by the library's; views are broadcast."""
 
     __slots__ = ()
 

@@ -51,7 +51,7 @@ _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
 
 class Torch(Executor):
-    """Repeats by the library's own operation, which records the gradient."""
+    """Repeats by the library's own operations; moves bytes itself where that pays."""
 
     __slots__ = ()
 

@@ -9,7 +9,7 @@ from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_kno
 from tileops._plan import Plan, make_plan
 from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_equal, is_less, known
 from tileops._texts import show
-from tileops.errors import RepeatsError, RepeatsTypeError, TileOpsError
+from tileops.errors import RepeatsError, TileOpsError
 
 
 def plan_numbers(
@@ -25,7 +25,7 @@ def plan_numbers(
     The compiler calls this, and takes what it gives for a constant. So it traces no rule, which
     would be three quarters of its work, and a program has fewer things to guard in each call.
     """
-    argument = Argument("", "", RepeatsError, RepeatsTypeError, "", least, greatest)
+    argument = Argument("", "", RepeatsError, "", least, greatest)
     try:
         plan = make_plan(Operator(argument, align), shape, counts, itemsize)
     except TileOpsError:

@@ -11,10 +11,10 @@ from tileops import execute
 from tileops._counts import is_array, values_of
 from tileops._rules import Argument, check_dtype
 from tileops._texts import describe, type_name
-from tileops.errors import ShapeError, ShapeTypeError
+from tileops.errors import ShapeError
 from tileops.onnx._schemas import FLOATS, INT64, TILE_1
 
-ARGUMENTS = (TILE_1.argument, Argument("Tile-1", "axis", ShapeError, ShapeTypeError, ""))
+ARGUMENTS = (TILE_1.argument, Argument("Tile-1", "axis", ShapeError, ""))
 """`tiles` and `axis`."""
 
 
