@@ -2,9 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-
-import rich.box
-import rich.table
+from typing import Any
 
 _NUMERIC = "0123456789"
 """What the cells of a column of numbers begin with."""
@@ -23,8 +21,11 @@ class Table:
     is_wide: bool = False
     """Whether only the page has room for it, not a terminal."""
 
-    def rich(self) -> rich.table.Table:
+    def rich(self) -> Any:
         """Lay the table out for a terminal."""
+        import rich.box
+        import rich.table
+
         table = rich.table.Table(
             title=plain(self.title), title_justify="left", box=rich.box.SIMPLE_HEAD
         )
