@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.parser import parse_model
 
 import tileops
+from memory import peak_of
 from tileops import _plan
 
 import reference
@@ -122,6 +123,38 @@ def test_tile_1_and_the_versions_of_opsets(backend):
     assert old[0].tolist() == [1, 2] * 3
     with pytest.raises(tileops.RepeatsError, match=r"node 'y' \(Tile\): Tile-1: tiles is 2\.5"):
         backend.run_model(parse_model(model), [x, np.array(2.5, "f4"), np.array(0, "f4")])
+
+
+def test_counts_of_tile_1_may_be_integers(backend):
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> '
+        "g (float[2] x, int64 tiles, int64 axis) => (float[n] y) { y = Tile (x, tiles, axis) }"
+    )
+    prepared = backend.prepare(model)
+    x = np.array([1, 2], np.float32)
+    assert prepared.run([x, np.array(3), np.array(0)])[0].tolist() == [1, 2] * 3
+
+
+def test_a_result_may_be_declared_without_a_type(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[n] y) '
+        "<int64[1] two = {2}> { y = Tile (x, two) }"
+    )
+    model.graph.value_info.append(onnx.ValueInfoProto(name="y"))
+    model.graph.value_info[0].type.tensor_type.elem_type = 0
+    assert backend.prepare(model).run([np.ones(2, np.float32)])[0].shape == (4,)
+
+
+@pytest.mark.library("numpy")
+def test_a_value_lives_until_it_was_last_used(backend):
+    nodes = "".join(f"v{i + 1} = Tile (v{i}, one)  " for i in range(6))
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (uint8[n] v0) => (uint8[m] v6) '
+        f"<int64[1] one = {{1}}> {{ {nodes} }}"
+    )
+    prepared, x = backend.prepare(model), np.ones(2**20, np.uint8)
+    prepared.run([x])
+    assert peak_of(lambda: prepared.run([x])) < 2.5 * x.nbytes
 
 
 def test_results_share_no_memory(backend):

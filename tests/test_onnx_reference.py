@@ -79,6 +79,15 @@ def test_the_version_is_that_of_the_opset(evaluator):
         old.run(None, {**feeds, "t": np.array(0.5, "f4")})
 
 
+def test_an_operator_that_an_opset_lacks_is_named(evaluator):
+    model = evaluator(
+        '<ir_version: 3, opset_import: ["": 7]> g (float[n] x, int64[k] s) => (float[m] y)'
+        "{ y = Expand (x, s) }"
+    )
+    with pytest.raises(tileops.UnsupportedError, match="opset 7 has no Expand of 2 inputs"):
+        model.run(None, {"x": np.ones(1, np.float32), "s": np.array([2])})
+
+
 @pytest.mark.library("numpy")
 def test_a_subgraph_uses_them_too(evaluator):
     model = evaluator(

@@ -175,6 +175,16 @@ def test_jit_trace_keeps_no_size_of_a_tile(torch, repeats):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+def test_jit_trace_knows_sizes(torch):
+    """They are tensors there, which no limit could be compared with."""
+    x = torch.ones(2, 3)
+    traced = torch.jit.trace(lambda a: tileops.tile(a, (2, 1), max_bytes=48), x)
+    assert torch.equal(traced(x), x.repeat(2, 1))
+    with pytest.raises(tileops.OutputTooLargeError, match=r"more than max_bytes=47"):
+        torch.jit.trace(lambda a: tileops.tile(a, (2, 1), max_bytes=47), x)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 def test_jit_trace_sees_sizes(torch):
     x = torch.ones(1, 4)
     traced = torch.jit.trace(lambda a: tileops.expand(a, (3, 4)), x)
