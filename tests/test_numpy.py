@@ -501,10 +501,10 @@ def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
 @pytest.mark.parametrize("offset", [0, 5, 8, 100, 4090])
 @pytest.mark.parametrize("huge", [2**21, 0])
 def test_a_large_result_lies_in_huge_pages_and_like_its_source(monkeypatch, huge, offset):
-    memory = np.arange(2**20 + 1024)
-    x = memory.view(np.uint8)[offset:][: 2**23].view(memory.dtype)
+    memory = np.arange(2**20 + 4096)
     monkeypatch.setattr(_machine, "huge_page", lambda: huge)
-    for repeats in (2, 4):
+    for nbytes, repeats in ((2**22, 2), (5_000_000, 3), (8_400_000, 2), (2**23, 2), (2**23, 4)):
+        x = memory.view(np.uint8)[offset:][:nbytes].view(memory.dtype)
         result = tileops.tile(x, repeats)
         assert np.array_equal(result, np.tile(x, repeats))
         assert result.flags.c_contiguous
@@ -515,7 +515,26 @@ def test_a_large_result_lies_in_huge_pages_and_like_its_source(monkeypatch, huge
         else:
             assert result.ctypes.data % huge >= huge - 4096
             assert (result.ctypes.data - x.ctypes.data) % 4096 < 16
-            assert result.base.nbytes - result.nbytes <= result.nbytes / 8
+            assert result.base.nbytes - result.nbytes <= result.nbytes / 4
+
+
+@pytest.mark.parametrize("row, distance", [(512, 0), (513, 2304), (2112, 2304), (2113, 0)])
+def test_rows_that_libc_would_copy_backwards_lie_apart(monkeypatch, row, distance):
+    monkeypatch.setattr(_machine, "huge_page", lambda: 2**21)
+    x = np.resize(np.arange(251, dtype=np.uint8), (2**22 // row + 1, row))
+    result = tileops.tile(x, (1, 4))
+    assert np.array_equal(result, np.tile(x, (1, 4)))
+    assert (result.ctypes.data - x.ctypes.data - distance) % 4096 < 16
+
+
+@pytest.mark.parametrize("rows, is_placed", [(4_500_000, False), (9_000_000, True)])
+def test_a_result_beside_temporaries_grows_by_an_eighth_at_most(monkeypatch, rows, is_placed):
+    monkeypatch.setattr(_machine, "huge_page", lambda: 2**21)
+    x = np.arange(rows, dtype=np.uint8)[:, None]
+    result = tileops.tile(x, (1, 3))
+    assert np.array_equal(result, np.tile(x, (1, 3)))
+    assert (result.base is not None) == is_placed
+    assert not is_placed or result.base.nbytes <= result.nbytes * 9 / 8
 
 
 def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):

@@ -78,6 +78,11 @@ def _ahead(rows: Rows) -> tuple[int, int]:
     return rows.distance % step, step
 
 
+def place_for(row: int, source: int) -> int:
+    """Return an address in whose place in a page rows from `source` are copied fast."""
+    return source + _APART if row in _BY_VECTORS else source
+
+
 def offset_apart(memory: int, target: int) -> int:
     """Return how far behind `memory` a temporary is to begin, so that its copy to `target` is fast.
 

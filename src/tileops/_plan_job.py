@@ -4,7 +4,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tileops._moves import Move, Nest, blocks, make_nest
+from tileops._moves import Loop, Move, Nest, Pairs, Stage, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_cost import plan_cost, threads_for
 from tileops._plan_host import cut, host_words, plan_host
@@ -118,6 +118,16 @@ def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     """Plan a copy between arrays in the order of their elements."""
     job = _contiguous_job(plan, itemsize, alignment)
     return job._replace(chain=plan_rows(job.nest, is_new=False))
+
+
+@lru_cache(maxsize=4096)
+def has_temporaries(plan: Plan, itemsize: int) -> bool:
+    """Whether a copy between arrays in the order of their elements needs memory beside them."""
+    job = make_contiguous_job(plan, itemsize, ALIGNMENT)
+    move = job.move
+    while isinstance(move, Loop):
+        move = move.body
+    return bool(job.chain) or isinstance(move, Stage | Pairs)
 
 
 @lru_cache(maxsize=4096)

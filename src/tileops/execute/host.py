@@ -23,6 +23,7 @@ from tileops._plan_job import (
     Part,
     assigned_row,
     copy_plan,
+    has_temporaries,
     is_copied,
     make_contiguous_job,
     make_job,
@@ -53,9 +54,12 @@ _LOCATED = 2**20
 """Results of at least this many bytes are copied in the way that suits their addresses: to ask for
 these takes longer than a smaller copy gains."""
 
-_IN_HUGE_PAGES = 16 * 2**20
+_IN_HUGE_PAGES = 8 * 2**20
 """New results of at least this many bytes are placed in huge pages: of fewer, a page of 2 MiB would
-be more than the eighth by which `empty` lets a result grow."""
+be more than the quarter by which a result may grow."""
+
+_REPEATED = 16 * 2**20
+"""New results of fewer bytes may be made by the library's own loop, which places none."""
 
 _UNCACHED = 32 * 2**20
 """Results of at least this many bytes, which the caches do not hold, are written in long runs."""
@@ -70,16 +74,17 @@ def new(x: Any, plan: Plan) -> Any:
     if not plan.repeated and plan.nbytes < LEAST and dtype.names is None:
         return x.reshape(plan.shape).copy()
     if not dtype.hasobject:
-        if plan.nbytes >= _IN_HUGE_PAGES:
-            result = empty(plan.shape, dtype, address_of(x))
-            write(x, plan, result)
-            return result
         # A reshape has to copy nothing, or little.
-        is_flat = x.flags.c_contiguous or x.nbytes <= COPIED
+        is_flat = plan.nbytes < _REPEATED and (x.flags.c_contiguous or x.nbytes <= COPIED)
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
             chain = new_chain(plan, x.itemsize)
             if chain:
                 return _repeated(x, chain).reshape(plan.shape)
+        if plan.nbytes >= _IN_HUGE_PAGES:
+            place = _places.place_for(plan.row * dtype.itemsize, address_of(x))
+            result = empty(plan.shape, dtype, place, _most_room(x, plan))
+            write(x, plan, result)
+            return result
     elif dtype.kind == "O" and len(plan.repeated) == 1 and plan.row > 1:
         # Rows of several objects: the library's own loop takes less time than an assignment. Not of
         # what else holds references: NumPy before 2.2 repeats the memory of a `StringDType` alone.
@@ -87,6 +92,12 @@ def new(x: Any, plan: Plan) -> Any:
     result = np.empty(plan.shape, dtype)
     write(x, plan, result)
     return result
+
+
+def _most_room(x: Any, plan: Plan) -> int:
+    """Return the bytes by which a result may grow: with all temporaries, a quarter of it."""
+    is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
+    return plan.nbytes // (4 if is_alone else 8)
 
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
