@@ -45,6 +45,27 @@ def test_the_page_about_gpus_says_what_was_measured():
     assert (folder / "gpu.md").read_text() == markdown(results)
 
 
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "page, table, said",
+    [
+        ("cpu.md", "NumPy, new memory", "{} to {} times as fast as by `np.tile` ({} in"),
+        ("cpu.md", "PyTorch, new memory", "{} to {} times as fast as by `torch.tile` ({})"),
+        ("gpu.md", "torch, tile", "{} to {} times the speed of `torch.tile` ({} in"),
+        ("gpu.md", "cupy, tile", "{} to {} times that of `cupy.tile` ({})"),
+    ],
+)
+def test_the_readme_says_what_the_pages_say(page, table, said):
+    text = (ROOT / "docs" / "benchmarks" / page).read_text().split(f"### {table}\n")[1]
+    lines = [line for line in text.split("\n#")[0].splitlines() if line.startswith("|")]
+    header, _, *rows = ([cell.strip(" *") for cell in line.split("|")[1:-1]] for line in lines)
+    ratios = {row[0]: float(row[header.index("ratio")]) for row in rows}
+    mean = f"{ratios['geometric mean']:.2f}"
+    ends = [f"{found(list(ratios.values())[:14]):.1f}" for found in (min, max)]
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert said.format(*ends, mean) in readme
+
+
 @pytest.mark.library("torch")
 def test_always_planned_is_planned_however_small(monkeypatch):
     """In PyTorch, with tensors of the CPU as a GPU's."""
