@@ -359,7 +359,7 @@ print("done")
 def test_adjoints_of_sharded_arrays_take_symbolic_sizes():
     """They are those of axes that no device shares, or of whole shards."""
     code = """
-import jax, numpy as np, tileops
+import jax, jax.export, numpy as np, tileops
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 a, b = jax.export.symbolic_shape("a, b")
 mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
@@ -446,7 +446,7 @@ def test_symbolic_counts_are_jax_arrays_own(jax):
 
 
 def test_a_symbolic_count_may_be_negative(jax):
-    """JAX cannot tell before the sizes are known, and its own tile does not ask."""
+    """JAX cannot tell before the sizes are known, and its own tile does not ask since 0.9."""
     (n,) = jax.export.symbolic_shape("n")
     shape = jax.ShapeDtypeStruct((n, 3), "float32")
     x = np.arange(21, dtype=np.float32).reshape(7, 3)
@@ -456,8 +456,12 @@ def test_a_symbolic_count_may_be_negative(jax):
         (lambda x: tileops.onnx.tile(x[None], (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
         (lambda x: tileops.expand(x, (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
     ):
-        exported = jax.export.export(jax.jit(call))(shape)
-        assert equal(exported.call(x), expected)
+        if hasattr(jax.lax, "tile"):
+            exported = jax.export.export(jax.jit(call))(shape)
+            assert equal(exported.call(x), expected)
+        else:
+            with pytest.raises(Exception, match="is inconclusive"):
+                jax.export.export(jax.jit(call))(shape)
 
 
 def test_a_trace_closes_over_arrays(jax):
