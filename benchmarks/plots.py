@@ -166,8 +166,8 @@ def _series(results: Results, shown: Bars) -> Series:
             found.append(gigabytes_per_second(size, results.calm(section, group, case, of)))
         return found
 
-    limits = speeds("fill") if side == "tileops" and "fill" in sides else ()
-    return Series(label, colour, speeds(side), limits)
+    is_limited = side == "tileops" and "fill" in sides
+    return Series(label, colour, speeds(side), speeds("fill") if is_limited else ())
 
 
 def bars(ax: Axes, title: str, cases: Sequence[str], series: Sequence[Series], limit: str) -> None:

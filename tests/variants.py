@@ -120,7 +120,10 @@ def forget_plans():
         ("tileops.execute.device", ("prepare",)),
         (
             "tileops._plan_job",
-            ("assigned_row", "make_job", "make_contiguous_job", "new_chain", "make_parts"),
+            (
+                *("assigned_row", "make_job", "make_contiguous_job", "new_chain", "make_parts"),
+                "has_temporaries",
+            ),
         ),
     ):
         for name in names:

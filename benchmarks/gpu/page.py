@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.report import SECTIONS, least_seconds, write_ceiling
+from benchmarks.tables import gigabytes_per_second
 
 INTRODUCTION = """\
 # Benchmarks on a GPU
@@ -102,21 +103,19 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
         for ax, library in zip(axes[:, 0], libraries, strict=True):
             own = [row for row in results["speed"] if row["library"] == library]
             rows = [row for row in own if row["operator"] == "tile"]
-            native, ours, least = (
-                [row["bytes"] / seconds / 1e9 for row, seconds in zip(rows, times, strict=True)]
-                for times in (
-                    [row["seconds"]["native"] for row in rows],
-                    [row["seconds"]["tileops"] for row in rows],
-                    [least_seconds(row, results["ceilings"]) for row in rows],
-                )
+            native, ours = (
+                [gigabytes_per_second(row["bytes"], row["seconds"][side]) for row in rows]
+                for side in ("native", "tileops")
             )
-            name, cases = TILES[library], [row["workload"] for row in rows]
+            ceilings = results["ceilings"]
+            most = [gigabytes_per_second(r["bytes"], least_seconds(r, ceilings)) for r in rows]
             series = (
-                plots.Series(name, plots.GREY, native),
-                plots.Series("tileops", plots.BLUE, ours, least),
+                plots.Series(TILES[library], plots.GREY, native),
+                plots.Series("tileops", plots.BLUE, ours, most),
             )
+            cases = [row["workload"] for row in rows]
             plots.bars(ax, NAMES[library], cases, series, "the limit, with the source read once")
-            plots.mark_limit(ax, write_ceiling(results["ceilings"]), "fastest fill")
+            plots.mark_limit(ax, write_ceiling(ceilings), "fastest fill")
         axes[0, 0].set_title(f"{NAMES[libraries[0]]}, {results['environment']['card']}")
         figure.supylabel("GB/s of result", fontsize=10)
         figure.tight_layout()

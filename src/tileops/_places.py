@@ -79,7 +79,11 @@ def _ahead(rows: Rows) -> tuple[int, int]:
 
 
 def place_for(row: int, source: int) -> int:
-    """Return an address in whose place in a page rows from `source` are copied fast."""
+    """Return an address in whose place in a page rows from `source` are copied fast to new memory.
+
+    In the source's own glibc copies long runs by vectors, into lines that the kernel has just
+    cleared, and shorter ones backwards.
+    """
     return source + _APART if row in _BY_VECTORS else source
 
 

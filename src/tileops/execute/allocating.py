@@ -25,15 +25,14 @@ _temporaries: deque[Any] = deque(maxlen=16)
 """Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""
 
 
-def empty(shape: tuple[int, ...], dtype: Any, source: int, most_room: int) -> Any:
-    """Allocate an array for a copy from an address, in huge pages if these need no more room.
+def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any:
+    """Allocate an array in huge pages, if these need no more room than this.
 
     Elsewhere its first and last bytes lie in small pages, 511 in all, which the kernel
     clears and maps one by one: of 32 MiB that is a third of the time, of 8 MiB half. The last ones
     do if there is room for one huge page alone.
 
-    It begins a page before a huge one, at the place in its page that the source has in its own, to
-    16 bytes: then glibc copies long runs by vectors, into lines that the kernel has just cleared.
+    It begins a page before a huge one, where the address `place` lies in its page, to 16 bytes.
     """
     page, nbytes = _machine.huge_page(), prod(shape) * dtype.itemsize
     if page:
@@ -43,8 +42,8 @@ def empty(shape: tuple[int, ...], dtype: Any, source: int, most_room: int) -> An
         if room <= most_room and not nbytes < _USED_AGAIN <= nbytes + room:
             with suppress(MemoryError):  # the error of the result alone is the one to read
                 memory = np.empty(nbytes + room, np.uint8)
-                place = -(-source // 16) * 16 % mmap.PAGESIZE - mmap.PAGESIZE
-                start = (place - address_of(memory)) % page
+                before = -(-place // 16) * 16 % mmap.PAGESIZE - mmap.PAGESIZE
+                start = (before - address_of(memory)) % page
                 return np.ndarray(shape, dtype, memory, start)
     return np.empty(shape, dtype)
 

@@ -80,24 +80,21 @@ def new(x: Any, plan: Plan) -> Any:
             chain = new_chain(plan, x.itemsize)
             if chain:
                 return _repeated(x, chain).reshape(plan.shape)
-        if plan.nbytes >= _IN_HUGE_PAGES:
-            place = _places.place_for(plan.row * dtype.itemsize, address_of(x))
-            result = empty(plan.shape, dtype, place, _most_room(x, plan))
-            write(x, plan, result)
-            return result
     elif dtype.kind == "O" and len(plan.repeated) == 1 and plan.row > 1:
         # Rows of several objects: the library's own loop takes less time than an assignment. Not of
         # what else holds references: NumPy before 2.2 repeats the memory of a `StringDType` alone.
         return x.reshape(-1, plan.row).repeat(prod(plan.repeats), 0).reshape(plan.shape)
-    result = np.empty(plan.shape, dtype)
+    is_placed = plan.nbytes >= _IN_HUGE_PAGES and not dtype.hasobject
+    result = _placed(x, plan) if is_placed else np.empty(plan.shape, dtype)
     write(x, plan, result)
     return result
 
 
-def _most_room(x: Any, plan: Plan) -> int:
-    """Return the bytes by which a result may grow: with all temporaries, a quarter of it."""
+def _placed(x: Any, plan: Plan) -> Any:
+    """Allocate a result in huge pages, for which it grows: with all temporaries, by a quarter."""
+    place = _places.place_for(plan.row * x.itemsize, address_of(x))
     is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
-    return plan.nbytes // (4 if is_alone else 8)
+    return empty(plan.shape, x.dtype, place, plan.nbytes // (4 if is_alone else 8))
 
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
