@@ -115,6 +115,16 @@ def repeats_three_inner_axes(case):
     return sum(count > 1 for count in padded[1:]) >= 3
 
 
+def test_the_types_are_those_that_it_has():
+    types = {
+        name
+        for name in dir(openvino.Type)
+        if isinstance(getattr(openvino.Type, name), openvino.Type)
+    }
+    lacked = {"dynamic", "nf4"}  # no type, and one that no array library has
+    assert set(tileops.openvino._DTYPES.values()) == types - lacked
+
+
 DEVIATIONS = [
     Deviation(
         "its CPU plugin passes elements of 64 bits through 32",

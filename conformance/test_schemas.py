@@ -2,7 +2,9 @@
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
+import tileops
 from tileops.onnx._schemas import INT64, VERSIONS
 from tileops.onnx._tile_1 import count_dtypes
 
@@ -37,3 +39,41 @@ def test_types_and_inputs_are_those_of_the_schema(op_type, version):
         (only,) = types.get(counts[0].type_str, {counts[0].type_str})
         assert only == f"tensor({operator.argument.dtype})"
         assert operator.argument.is_vector
+
+
+COUNTS = {"Tile": 1, "Expand": 1, "Identity": 0, "Shape": 0, "Concat": 0}
+"""Nodes that the backend runs, and how many counts each takes as an input."""
+LATEST = onnx.defs.onnx_opset_version()
+
+
+def is_taken(op_type, opset, number):
+    """Whether the backend takes a model of one node, whose first input has a type by number."""
+    names = ["x", "counts"][: 1 + COUNTS[op_type]]
+    is_tile_1 = op_type == "Tile" and opset < 6
+    kinds = dict(zip(names, (number, number if is_tile_1 else TensorProto.INT64), strict=False))
+    if is_tile_1:
+        kinds["axis"] = number
+    made = TensorProto.INT64 if op_type == "Shape" else number
+    attributes = {"axis": 0} if op_type == "Concat" else {}
+    node = helper.make_node(op_type, list(kinds), ["y"], **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(name, kind, [1]) for name, kind in kinds.items()],
+        [helper.make_tensor_value_info("y", made, [1])],
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=onnx.IR_VERSION)
+    return tileops.onnx.backend.for_library("numpy").is_compatible(model)
+
+
+@pytest.mark.parametrize("op_type", COUNTS)
+def test_every_opset_takes_the_types_of_its_schema(op_type):
+    first = min(
+        s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.name == op_type
+    )
+    for opset in range(first, LATEST + 1):
+        schema = onnx.defs.get_schema(op_type, opset)
+        for name, number in TensorProto.DataType.items():
+            expected = f"tensor({name.lower()})" in schema.inputs[0].types
+            assert is_taken(op_type, opset, number) == expected, (opset, name)

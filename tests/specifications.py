@@ -360,7 +360,7 @@ def _(xp, expand):
 
 @rule(
     EXPAND,
-    "onnx-expand.txt, Expand - {}, Inputs",
+    "onnx-expand.txt, Expand - {}, Inputs; silent on a negative one",
     "shape holds sizes: none is negative, -1 neither",
 )
 def _(xp, expand):
@@ -604,6 +604,26 @@ def _(xp, _tile):
     for level in ("0.9", "1.1", "2.9", "6.5", "7.0", "4", "", "latest", None):
         with refused(tileops.UnsupportedError, r"pass one of these as str: 1\.0, 2\.0, .* 6\.4$"):
             tileops.directml.tile(flat, (1,), feature_level=level)
+
+
+@rule(
+    DIRECTML,
+    "DML_BUFFER_TENSOR_DESC, TotalTensorSizeInBytes",
+    "no tensor has more than 2**32-1 elements",
+)
+def _(xp, tile):
+    _, x = make(xp, (1, 1, 1, 1))
+    with refused(
+        tileops.OutputTooLargeError,
+        r"input sizes \(1, 1, 1, 1\) times .* are 4294967296 elements; .* more than 4294967295",
+    ):
+        tile(x, (1, 1, 2**16, 2**16))
+    source = TensorDesc("FLOAT16", (1, 1, 1, 1))
+    repeats = (1, 1, 2**16 + 1, 2**16 - 1)  # 2**32-1 in all
+    TileOperatorDesc(source, TensorDesc("FLOAT16", repeats), repeats).check(tile.level)
+    large = TensorDesc("FLOAT16", (2**11,) * 4)
+    with refused(tileops.OutputTooLargeError, "are 17592186044416 elements"):
+        TileOperatorDesc(large, large, (1,) * 4).check(tile.level)
 
 
 @rule(DIRECTML, "DML_BUFFER_TENSOR_DESC, Sizes", "no size is 0")

@@ -45,6 +45,15 @@ def test_constant_counts_become_a_constant():
     assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
 
 
+def test_a_model_may_import_onnx_s_own_domain_by_its_long_name():
+    model = constant()
+    model.opset_import[0].domain = "ai.onnx"
+    upgraded = upgrade(model)
+    assert [imported.version for imported in upgraded.opset_import] == [13]
+    (y,) = tileops.onnx.backend.for_library("numpy").run_model(upgraded, [X])
+    assert np.array_equal(y, np.tile(X, (1, 2)))
+
+
 def test_another_tensor_of_a_constant_is_not_its_value():
     """ONNX's checker lets any attribute pass whose name begins with two underscores."""
     model = constant()

@@ -69,6 +69,12 @@ class TensorDesc:
     --------
     TileOperatorDesc : The operator on two of them.
 
+    Notes
+    -----
+    Flags, strides, the total size in bytes and the guaranteed alignment are left out: they
+    say where a tensor lies in a buffer, and the operator's rules ask for none of them.
+    Tensors are taken as packed.
+
     References
     ----------
     .. [1] https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc
@@ -164,7 +170,8 @@ class TileOperatorDesc:
         DTypeError
             If the level does not have the data type, or the two tensors differ in it.
         OutputTooLargeError
-            If a size of the output would not fit 32 bits, or all of it 2**63-1 bytes.
+            If a size of the output would not fit 32 bits, or if it would have more than
+            2**32-1 elements.
         UnsupportedError
             If there is no such feature level.
         """
@@ -232,7 +239,8 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
     OutputError
         If `out` overlaps `input`, is read-only or is on another device.
     OutputTooLargeError
-        If a size of the result would not fit 32 bits, or all of it 2**63-1 bytes.
+        If a size of the result would not fit 32 bits, or if it would have more than
+        2**32-1 elements.
     UnsupportedError
         If there is no such feature level.
 
@@ -243,7 +251,8 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
 
     Notes
     -----
-    That no size may be 0 is a rule of DirectML's tensors [2]_, not of the operator.
+    That no size may be 0, and no tensor may have more than 2**32-1 elements, are rules of
+    DirectML's tensors [2]_, not of the operator.
 
     References
     ----------
@@ -290,12 +299,20 @@ def _align(
         )
     check_counts(_sizes(name, "input"), sizes)
     sizes, repeats = tile_repeats_unpadded(argument, sizes, repeats)
+    elements = 1
     for axis, (n, r) in enumerate(zip(sizes, repeats, strict=True)):
         if exceeds(n * r, _UINT_MAX):
             raise OutputTooLargeError(
                 f"{name}: axis {axis}: size {n} repeated {r} times is {n * r}; no size may exceed "
                 f"{_UINT_MAX}; reduce the repeats"
             )
+        elements *= n * r
+    if exceeds(elements, _UINT_MAX):
+        raise OutputTooLargeError(
+            f"{name}: input sizes {show(sizes)} times repeats {show(repeats)} are "
+            f"{show(elements)} elements; no tensor may have more than {_UINT_MAX}; reduce the "
+            f"repeats or the input"
+        )
     return sizes, repeats
 
 

@@ -16,7 +16,8 @@ def _count_negatives_as_zero(
 
 
 _DTYPES = {
-    **{name: name for name in ("bool", "string")},
+    "bool": "boolean",
+    "string": "string",
     **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
     **{f"uint{bits}": f"u{bits}" for bits in (1, 2, 3, 4, 6, 8, 16, 32, 64)},
     "float16": "f16",
@@ -75,8 +76,8 @@ def tile(data: Any, repeats: Any) -> Any:
 
     Notes
     -----
-    The text [1]_ says nothing of negative counts. OpenVINO 2026.4 counts them as 0 on
-    the CPU, and so does this.
+    The text [1]_ says nothing of negative counts. OpenVINO 2026.4 infers a size of 0 for
+    them, and so does this.
 
     References
     ----------

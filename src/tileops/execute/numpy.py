@@ -33,7 +33,8 @@ class NumPy(Executor):
         """Name the dtype; text is "string", as are objects if each is a str."""
         name = _name(x.dtype)
         if name is None:
-            return "string" if all(isinstance(value, str) for value in x.flat) else x.dtype.name
+            is_text = all(isinstance(value, str) for value in x.flat)
+            return "string" if is_text else f"{x.dtype.name} (not all of it str)"
         return name
 
     def itemsize(self, x: Any) -> int:

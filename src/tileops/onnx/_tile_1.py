@@ -34,7 +34,7 @@ def check_count_dtype(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -
     if dtype not in dtypes:
         raise argument.type_error(
             f"{argument.operator}: {argument.name} is of {dtype}; {argument.operator} takes "
-            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it"
+            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it, or pass an int"
         )
 
 

@@ -77,8 +77,8 @@ def for_library(name: str) -> type[Backend]:
     Notes
     -----
     Types are checked before anything runs, but for those of a Tile-1's counts; shapes and
-    counts when a node runs, and shapes that are declared for outputs are not compared with
-    those of the results.
+    counts when a node runs. Shapes that are declared for outputs are not compared with
+    those of the results, nor two sizes for which an input declares the same symbol.
 
     A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; without one it is the library's
     default. Inputs are a list, or a dict by name, of arrays of NumPy or of the library. The
