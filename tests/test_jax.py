@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +58,66 @@ def test_typed_keys_are_repeated(jax):
     assert result.dtype == key.dtype
     data = jax.random.key_data(result)
     assert (data == jax.random.key_data(key)).all()
+
+
+class Bare:
+    """Stands for an array by JAX's protocol, and has nothing else of one."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+
+class Parameter(Bare):
+    """Forwards whatever it is asked to its array, as parameters of Flax do."""
+
+    def __getattr__(self, name):
+        return getattr(object.__getattribute__(self, "value"), name)
+
+
+@pytest.mark.parametrize("cls", [Bare, Parameter])
+def test_what_stands_for_an_array_is_taken_for_it(jax, cls):
+    x = jax.numpy.ones((1, 3), "float32")
+    calls = {
+        "tile": lambda p: tileops.tile(p, (2, 1)),
+        "identity": lambda p: tileops.expand(p, (1, 3)),
+        "tile_1": lambda p: tileops.onnx.tile_1(p, 2, 1),
+        "adjoint": lambda p: tileops.tile_adjoint(p, (1, 1), (1, 3)),
+    }
+    for name, call in calls.items():
+        assert type(call(cls(x))) is type(x), name
+        assert np.asarray(call(cls(x))).tobytes() == np.asarray(call(x)).tobytes(), name
+        inside = jax.make_jaxpr(lambda a, call=call: call(cls(a)))(x)
+        assert str(inside) == str(jax.make_jaxpr(call)(x)), name
+    keys = jax.random.split(jax.random.key(0), 3)
+    assert tileops.tile(cls(keys), 2).dtype == keys.dtype
+    (n,) = jax.export.symbolic_shape("n")
+    exported = jax.export.export(jax.jit(lambda a: tileops.expand(cls(x), (a.shape[0], 3)) + a))(
+        jax.ShapeDtypeStruct((n, 3), "float32")
+    )
+    assert exported.call(jax.numpy.zeros((5, 3), "float32")).sum() == 15
+    with pytest.raises(tileops.DTypeError, match="out= takes arrays of NumPy"):
+        tileops.tile(cls(x), 2, out=np.ones(2))
+
+
+def test_an_array_of_another_library_is_not_taken_for_one_of_jax(jax):
+    class Quantity(Parameter):
+        def __array_namespace__(self):
+            raise NotImplementedError("its own")
+
+    with pytest.raises(NotImplementedError, match="its own"):
+        tileops.tile(Quantity(jax.numpy.ones(3)), 2)
+
+
+def test_what_jax_tells_of_a_program_names_the_user_s_line(jax):
+    from jax.extend import source_info_util
+
+    x = jax.numpy.ones((2, 3), "bfloat16")
+    for call in (lambda a: tileops.tile(a, (2, 2)), lambda a: tileops.expand(a, (4, 2, 3))):
+        (equation,) = jax.make_jaxpr(call)(x).eqns
+        assert Path(__file__).name in source_info_util.summarize(equation.source_info)
 
 
 @pytest.fixture(params=[False, True], ids=["as it is", "apart"])

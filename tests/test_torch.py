@@ -185,6 +185,18 @@ def test_jit_trace_knows_sizes(torch):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+@pytest.mark.parametrize("copy", [None, True])
+def test_jit_trace_keeps_no_size_that_an_expand_keeps(torch, copy):
+    def expand(x):
+        return tileops.expand(x[:, None], (2, 1, 4, 1), copy=copy)
+
+    traced = torch.jit.trace(expand, torch.ones(3, 2))
+    for shape in ((5, 2), (3, 7)):
+        x = torch.randn(shape)
+        assert torch.equal(traced(x), x[:, None].expand(2, -1, 4, -1))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 def test_jit_trace_sees_sizes(torch):
     x = torch.ones(1, 4)
     traced = torch.jit.trace(lambda a: tileops.expand(a, (3, 4)), x)

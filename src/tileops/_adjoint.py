@@ -118,6 +118,7 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     prepare_to_trace()
     name = operator.name
     executor = executor_of(name, g, "g")
+    g = executor.array(g)
     found = executor.shape(name, g)
     if not executor.dtype(g).startswith(_NUMBERS):
         raise DTypeError(

@@ -21,7 +21,10 @@ def run(
     max_bytes: int | None = None,
 ) -> Any:
     """Apply an operator, or refuse before anything is allocated or written."""
-    executor = executors.get(type(x)) or executor_of(operator.name, x)
+    executor = executors.get(type(x))
+    if executor is None:
+        executor = executor_of(operator.name, x)
+        x = executor.array(x)
     if max_bytes is not None or (copy is not True and copy is not None):
         check_options(operator.name, copy, out, max_bytes)
     if operator.dtypes is not None:  # else a dtype's name, which takes a while, is not needed

@@ -29,10 +29,19 @@ def _is_torch(x: Any) -> bool:
     return cls is not None and isinstance(x, cls)
 
 
+def _is_jax(x: Any) -> bool:
+    return array_api_compat.is_jax_array(x) or ("jax" in sys.modules and _is_like_jax(x))
+
+
+def _is_like_jax(x: Any) -> bool:
+    """Whether an object stands for an array of JAX, and is none of another library itself."""
+    return hasattr(type(x), "__jax_array__") and not hasattr(type(x), "__array_namespace__")
+
+
 _TESTS: dict[str, Callable[[Any], bool]] = {
     "numpy": _is_numpy,
     "torch": _is_torch,
-    "jax": array_api_compat.is_jax_array,
+    "jax": _is_jax,
     "cupy": array_api_compat.is_cupy_array,
     "dask": array_api_compat.is_dask_array,
 }
@@ -101,7 +110,8 @@ def find(x: Any) -> Executor | None:
     if executor is not None:
         return executor
     try:
-        if not hasattr(x, "dtype"):  # torch.compile cannot trace that the tests below find nothing
+        # torch.compile cannot trace that the tests below find nothing.
+        if not (hasattr(x, "dtype") or _is_like_jax(x)):
             return None
     except Exception:  # noqa: BLE001 (it is anybody's code)
         return None

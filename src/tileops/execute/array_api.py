@@ -70,6 +70,10 @@ class Executor:
         """Return the functions of the standard."""
         return x.__array_namespace__()
 
+    def array(self, x: Any) -> Any:
+        """Return the array that an object of the library stands for: itself, if it is one."""
+        return x
+
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Return the shape; ShapeError if a size is not known, which the standard marks by None."""
         try:

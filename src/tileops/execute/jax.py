@@ -5,12 +5,14 @@ The agnostic route through split axes is three operations where these are one, a
 
 from functools import lru_cache, partial
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.source_info_util import register_exclusion
 from jax.sharding import AxisType, PartitionSpec
 
 from tileops._plan import MOST_AXES, Plan
@@ -39,6 +41,9 @@ _TWO_BITS = (jnp.int2, jnp.uint2)
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
+# What JAX tells of a program names the user's lines, as it does for its own functions.
+register_exclusion(str(Path(__file__).parents[1]))
+
 
 class Jax(Executor):
     """Its own primitives; arrays never change, so there is no view and no `out`."""
@@ -53,6 +58,10 @@ class Jax(Executor):
         "pass a tuple of int and name the argument in jax.jit(..., static_argnums=...), "
         "or close over it"
     )
+
+    def array(self, x: Any) -> Any:
+        """Return the array that an object stands for, such as a parameter of Flax."""
+        return x if isinstance(x, jax.Array) else x.__jax_array__()
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Return the shape; a reference is refused, which JAX traces like an array."""
@@ -135,7 +144,10 @@ class Jax(Executor):
 
 @lru_cache(maxsize=1024)
 def _compiled(plan: Plan, is_sharded: bool) -> Any:
-    return jax.jit(partial(_repeat, plan=plan, is_sharded=is_sharded))
+    def repeat(x: Any) -> Any:  # a partial would be what errors of JAX show
+        return _repeat(x, plan, is_sharded)
+
+    return jax.jit(repeat)
 
 
 @lru_cache(maxsize=1024)

@@ -130,7 +130,8 @@ class Torch(Executor):
             if plan is None:  # a size is a symbol, and so are bytes and strides, known or not
                 plan = make_plan(operator, shape, counts, 0)
             return plan
-        return super().plan_shape(operator, shape, counts, itemsize)
+        # A trace would keep the sizes of a view whose strides are known.
+        return super().plan_shape(operator, shape, counts, 0 if is_tracing() else itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""

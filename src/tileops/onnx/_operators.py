@@ -274,7 +274,8 @@ def expand_13(input: Any, shape: Any) -> Any:
 def apply(operator: Operator, input: Any, *counts: Any, max_bytes: int | None = None) -> Any:
     """Apply a version to what its node has as inputs."""
     if operator is TILE_1:
-        dtype = execute.executor_of(TILE_1.name, input).dtype(input)
+        executor = execute.executor_of(TILE_1.name, input)
+        dtype = executor.dtype(executor.array(input))
         given: Any = read_tiles_and_axis(count_dtypes(dtype), *counts)
     else:
         (given,) = counts
