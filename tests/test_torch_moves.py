@@ -303,3 +303,12 @@ def test_numpy_is_the_oracle_for_a_large_result(torch):
         finally:
             torch.set_num_threads(before)
         assert np.array_equal(result.numpy(), np.tile(bits, (3, 4, 1)))
+
+
+def test_a_profiler_sees_a_large_copy(torch):
+    x = torch.ones(300_000, 3)
+    with torch.profiler.profile() as profile:
+        out = tileops.tile(x, (1, 4))
+        tileops.tile(x, (1, 4), out=out)
+    seen = {event.key: event.count for event in profile.key_averages()}
+    assert seen["tileops::repeat"] == 2

@@ -8,6 +8,7 @@ import torch
 from torch import strided
 from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: PLC0414 (exported)
 from torch.jit import is_tracing
+from torch.profiler import record_function
 from torch.utils._device import DeviceContext
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
@@ -359,6 +360,13 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
 
 def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`; False if PyTorch's own copy has to."""
+    if torch.autograd._profiler_enabled():  # noqa: SLF001 (there is no public name)
+        with record_function("tileops::repeat"):
+            return _move_bytes(x, plan, out)
+    return _move_bytes(x, plan, out)
+
+
+def _move_bytes(x: Any, plan: Plan, out: Any) -> bool:
     if not _is_on_gpu(x):
         written = as_array(_memory(out), writable=True)
         host.write(as_array(_memory(x)), plan, written, torch.get_num_threads())
