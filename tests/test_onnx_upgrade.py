@@ -48,6 +48,12 @@ def test_constant_counts_become_a_constant():
 def test_a_model_may_import_onnx_s_own_domain_by_its_long_name():
     model = constant()
     model.opset_import[0].domain = "ai.onnx"
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError:  # an older ONNX
+        with pytest.raises(onnx.checker.ValidationError):
+            upgrade(model)
+        return
     upgraded = upgrade(model)
     assert [imported.version for imported in upgraded.opset_import] == [13]
     (y,) = tileops.onnx.backend.for_library("numpy").run_model(upgraded, [X])
