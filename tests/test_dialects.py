@@ -295,6 +295,7 @@ def test_tile_shapes_known_in_part(shape, repeats, expected):
         ((2, 1), (3, 1, 4), (3, 2, 4)),
         (("n", 1), (1, "m"), ("n", "m")),
         (("n",), ("n",), ("n",)),
+        (("",), ("",), (None,)),
         (("n",), ("m",), (None,)),
         (("n",), (None,), (None,)),
         (("n", None), (3, 4), (3, 4)),

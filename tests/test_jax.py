@@ -142,6 +142,15 @@ def test_a_call_transfers_nothing_that_a_guard_would_see(jax, name):
         assert (np.asarray(result).reshape(-1, 6) == np.asarray(x)).all()
 
 
+def test_export_with_symbolic_tiles(jax):
+    (n,) = jax.export.symbolic_shape("n")
+    exported = jax.export.export(jax.jit(lambda x, like: tileops.onnx.tile_1(x, like.shape[0], 1)))(
+        jax.ShapeDtypeStruct((2, 3), "float32"), jax.ShapeDtypeStruct((n,), "float32")
+    )
+    x = jax.numpy.arange(6, dtype="float32").reshape(2, 3)
+    assert np.array_equal(exported.call(x, jax.numpy.zeros(2)), np.tile(x, (1, 2)))
+
+
 def test_export_with_symbolic_sizes(jax):
     export = jax.export
     (n,) = export.symbolic_shape("n")

@@ -815,7 +815,43 @@ def test_concat_of_text_counts_what_it_writes(backend):
     assert y.nbytes == 20_200
 
 
+def test_concat_had_an_axis_of_its_own_before_opset_4(backend):
+    node = helper.make_node("Concat", ["x", "x"], ["y"])
+    (y,) = backend.run_node(node, [np.ones((2, 3))] * 2, opset_version=3)
+    assert y.shape == (2, 6)
+
+
+def test_a_malformed_node_is_refused_by_the_checker(backend):
+    for node in (
+        helper.make_node("Concat", ["x", "x"], ["y"]),  # an axis is required now
+        helper.make_node("Tile", ["x", "r"], ["y"], axis=1),
+    ):
+        with pytest.raises(onnx.checker.ValidationError):
+            backend.run_node(node, [np.ones((2, 3)), np.array([1, 1])])
+
+
+def test_a_value_that_no_node_makes_may_be_declared(backend):
+    model = parse_model(CHAIN)
+    model.graph.value_info.append(helper.make_tensor_value_info("stray", TensorProto.FLOAT, [2]))
+    backend.prepare(model)
+
+
+def test_declared_sizes_of_zero_count_and_unknown_ones_do_not(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[0, n] x) => (float[0, n] y) '
+        "{ y = Identity (x) }"
+    )
+    model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
+    assert backend.run_model(model, [np.ones((0, 3), np.float32)])[0].shape == (0, 3)
+    with pytest.raises(
+        tileops.ShapeError, match=r"has shape \(2, 3\); the model declares \(0, \?\)"
+    ):
+        backend.run_model(model, [np.ones((2, 3), np.float32)])
+
+
 def test_concat_takes_axes_that_there_are(backend):
+    node = helper.make_node("Concat", ["x", "x"], ["y"], axis=-2)
+    assert backend.run_node(node, [np.ones((2, 3))] * 2)[0].shape == (4, 3)
     for axis in (2, -3, -(2**31)):
         node = helper.make_node("Concat", ["x", "x"], ["y"], axis=axis)
         with pytest.raises(tileops.ShapeError, match=rf"there is no axis {axis} to join"):

@@ -136,3 +136,19 @@ def test_functions_of_a_model_are_inlined_first():
     inlined = onnx.inliner.inline_local_functions(model)
     with pytest.raises(tileops.RepeatsError, match="repeats has 1 entry"):
         ReferenceEvaluator(inlined, new_ops=ops).run(None, inputs)
+
+
+@pytest.mark.library("numpy")
+def test_an_error_of_another_kind_stays_what_it_is(monkeypatch):
+    def fail(*_):
+        raise TypeError("another")
+
+    monkeypatch.setattr("tileops.onnx.reference.run_node", fail)
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x, int64[1] r) => (float[n] y) '
+        "{ y = Tile (x, r) }"
+    )
+    evaluator = ReferenceEvaluator(model, new_ops=tileops.onnx.reference.ops())
+    with pytest.raises(TypeError) as raised:
+        evaluator.run(None, {"x": np.ones(2, np.float32), "r": np.array([2])})
+    assert str(raised.value.__cause__) == "another"

@@ -37,7 +37,10 @@ def constant(tiles=2.0, axis=1.0, sizes="2, 3"):
 
 
 def test_constant_counts_become_a_constant():
-    upgraded = upgrade(constant())
+    model = constant()
+    model.graph.node[2].doc_string = "as wide as the room"
+    upgraded = upgrade(model)
+    assert upgraded.graph.node[1].doc_string == "as wide as the room"
     assert kinds(upgraded) == ["Constant", "Tile"]
     assert upgraded.graph.node[1].name == "wall"
     assert upgraded.opset_import[0].version == 13
@@ -518,6 +521,13 @@ def test_functions_beside_a_tile_1_are_refused_and_others_kept():
         upgrade(parse_model(model.format(node="Tile (z, t, a)")))
     kept = parse_model(model.format(node="Relu (z)"))
     assert upgrade(kept) == kept
+    newer = parse_model(
+        '<ir_version: 8, opset_import: ["": 13, "f": 1]> '
+        "g (float[2] x, int64[1] r) => (float[n] y) { y = f.wall (x, r) }"
+        '<domain: "f", opset_import: ["": 13]> wall (x, r) => (y) { y = Tile (x, r) }'
+        '<domain: "f", opset_import: ["": 5]> older (x) => (y) { y = Relu (x) }'
+    )
+    assert upgrade(newer) == newer
 
 
 def test_a_tile_of_another_domain_is_another_operator():
@@ -623,11 +633,13 @@ def test_nodes_whose_meaning_the_converter_changes_are_refused(inputs, node, cha
         ("float[3,4,4] p, float[3] q", "Add <broadcast=1, axis=0> (p, q)"),
         ("float[3,4,4] p, float[4] q", "Add <broadcast=1, axis=2> (p, q)"),
         ("float[3,4,4] p, float[4,4] q", "Add <broadcast=1> (p, q)"),
+        ("float[3,4,4] p, float[3,4,4] q", "Add <axis=1> (p, q)"),
         ("float[3,4] p", "Hardmax (p)"),
         ("float[2,3,4] p", "Hardmax <axis=2> (p)"),
         ("float[1,2,2] p, float[1] q", "PRelu (p, q)"),
         ("float[1,2,2] p, float[1,1,1] q", "PRelu (p, q)"),
         ("float[1,2,4,5] p, float[2,1,1] q", "PRelu (p, q)"),
+        ("float[1] q, " + ANY, "own.Any (p)  w = PRelu (z, q)"),
         ("float[1,3,2,2] p, float[1] q", "Mul <broadcast=1, axis=1> (p, q)"),
         ("float[3,4] p, int64[2] q", "Gather <axis=1> (p, q)"),
         ("float[1,1,4,2] p", "Upsample <width_scale=2.0, height_scale=1.0> (p)"),

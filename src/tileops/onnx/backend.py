@@ -316,7 +316,7 @@ def _wanted(required: list[str]) -> str:
 
 def _check_is_tensor(value: Any) -> None:
     kind = value.type.WhichOneof("value")
-    if kind != "tensor_type" or not value.type.tensor_type.elem_type:
+    if not value.type.tensor_type.elem_type:  # none has one that is no tensor
         raise UnsupportedError(
             f"input {value.name!r} is declared as {kind or 'nothing'}, not as a tensor of some "
             f"type; only tensors are run"
