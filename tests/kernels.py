@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -104,9 +105,17 @@ class _Record(ctypes.Structure):
     )
 
 
-@cache
 def library(variant, *options):
-    """Compile a kernel for the host."""
+    """Return a kernel that is compiled for the host: once, whichever thread asks first."""
+    with _compiling:
+        return _library(variant, *options)
+
+
+_compiling = threading.Lock()
+
+
+@cache
+def _library(variant, *options):
     compiler = shutil.which("c++")
     if compiler is None and not os.environ.get("CI"):
         pytest.skip("there is no C++ compiler, which the kernel needs to run on the host")

@@ -148,7 +148,8 @@ def test_export_with_symbolic_tiles(jax):
         jax.ShapeDtypeStruct((2, 3), "float32"), jax.ShapeDtypeStruct((n,), "float32")
     )
     x = jax.numpy.arange(6, dtype="float32").reshape(2, 3)
-    assert np.array_equal(exported.call(x, jax.numpy.zeros(2)), np.tile(x, (1, 2)))
+    like = jax.numpy.zeros(2, "float32")
+    assert np.array_equal(exported.call(x, like), np.tile(x, (1, 2)))
 
 
 def test_export_with_symbolic_sizes(jax):

@@ -38,7 +38,7 @@ def read_shape(argument: Argument, value: Any, of: Executor | None = None) -> tu
 
 
 def _read_other(argument: Argument, value: Any, of: Executor | None) -> tuple[int, ...]:
-    if type(value) in execute.executors or is_array(value):
+    if is_array(value):
         return _read_array(argument, "", value, of)
     if is_sequence(value):
         return read_counts(argument, entries(argument, value), of)

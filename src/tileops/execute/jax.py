@@ -61,7 +61,8 @@ class Jax(Executor):
 
     def array(self, x: Any) -> Any:
         """Return the array that an object stands for, such as a parameter of Flax."""
-        return x if isinstance(x, jax.Array) else x.__jax_array__()
+        convert = None if isinstance(x, jax.Array) else getattr(x, "__jax_array__", None)
+        return x if convert is None else convert()
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Return the shape; a reference is refused, which JAX traces like an array."""
