@@ -273,6 +273,41 @@ def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
     torch._dynamo.reset()
 
 
+PAIR = np.array([2, 3])
+
+OF_NUMPY = {
+    "array": tileops.tile,
+    "array that a function holds": lambda x, _: tileops.tile(x, PAIR),
+    "array that a program makes": lambda x, _: tileops.onnx.tile(x, np.array([1, 2])),
+    "entries": lambda x, r: tileops.tile(x, (r[0], 2 * r[1])),
+    "entries, expanded": lambda x, r: tileops.expand(x[:1], (r[1], 3)),
+    "scalar": lambda x, _: tileops.tile(x, (np.int16(3), 1)),
+    "scalar alone": lambda x, _: tileops.tile(x, np.int32(2)),
+    "computed": lambda x, _: tileops.tile(x, (np.prod([2, 2]), 1)),
+    "shape": lambda x, r: x.new_zeros(tileops.tile_shape((2, 3), r)),
+}
+
+
+@pytest.mark.parametrize("name", OF_NUMPY)
+def test_counts_of_numpy_break_no_graph(torch, counter, name):
+    program = OF_NUMPY[name]
+    compiled = torch.compile(program, fullgraph=True, backend=counter)
+    for given in (2, 3), (1, 1), (0, 4), (5, 0):
+        x, counts = torch.randn(2, 3), np.array(given)
+        expected, result = program(x, counts), compiled(x, counts)
+        assert result.shape == expected.shape
+        assert torch.equal(result, expected)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("count", [np.float64(2), np.bool_(True), np.complex64(2), PAIR * 1.0])
+def test_counts_of_numpy_that_are_no_integers_are_refused_in_a_compiled_program(torch, count):
+    torch._dynamo.reset()
+    for counts in (count, (count, 2)):
+        with pytest.raises(tileops.RepeatsTypeError):
+            torch.compile(tileops.tile, backend="eager")(torch.ones(2, 3), counts)
+
+
 @pytest.mark.parametrize("name", ["size", "size, expanded"])
 def test_a_size_from_data_may_be_known_to_be_0_or_1(torch, name):
     """As after a mask of one element, of which the compiler knows no more."""

@@ -125,8 +125,8 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
 
 
 def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
+    array = execute.prepare_to_trace(array)
     executor = _executor_of(argument, where, array)
-    execute.prepare_to_trace()
     shape = array.shape
     rank = len(shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):

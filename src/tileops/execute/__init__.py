@@ -146,14 +146,18 @@ def is_symbolic(count: Any) -> bool:
     return name in LIBRARIES and name in sys.modules and library(name).is_symbolic(count)
 
 
-def prepare_to_trace() -> None:
+def prepare_to_trace(counts: Any = None) -> Any:
     """Let torch.compile know how it traces the rules, if it traces the caller.
 
-    It looks for that when it first meets one of them, and never again.
+    It looks for that when it first meets one of them, and never again. An array of counts is
+    returned as one that it can trace.
     """
     compiler = getattr(sys.modules.get("torch"), "compiler", None)
     if compiler is not None and compiler.is_dynamo_compiling():
-        from tileops.execute import torch_compile  # noqa: F401, PLC0415 (it loads TorchDynamo)
+        from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
+
+        return torch_compile.traceable(counts)
+    return counts
 
 
 # Not in the first call: one that another thread makes while the process forks would leave the

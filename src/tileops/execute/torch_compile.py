@@ -3,6 +3,7 @@
 from math import inf
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
@@ -10,6 +11,11 @@ from tileops._plan import Plan, make_plan
 from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_equal, is_less, known
 from tileops._texts import show
 from tileops.errors import RepeatsError, TileOpsError
+
+
+def traceable(counts: Any) -> Any:
+    """Make a tensor of NumPy's counts: the compiler traces them as one, without their dtype."""
+    return torch.as_tensor(counts) if isinstance(counts, np.ndarray) else counts
 
 
 def plan_numbers(
