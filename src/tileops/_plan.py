@@ -86,19 +86,15 @@ def make_plan(
     for n, r in zip(padded, repeats, strict=True):
         # Axes whose size stays 1 are left out. Each of the others then at least doubles the
         # result, so that one that is not empty has 63 of them at most.
-        if is_equal(r, 1):
-            if not is_equal(n, 1):
-                split.append(n)
-                spread.append(n)
-        elif is_equal(n, 1):
+        is_one = is_equal(n, 1)
+        if not is_equal(r, 1):
             repeated.append(len(spread))
             split.append(1)
             spread.append(r)
-        else:
-            repeated.append(len(spread))
-            split += (1, n)
-            spread += (r, n)
-            merges = True
+            merges = merges or not is_one
+        if not is_one:
+            split.append(n)
+            spread.append(n)
     if merges and len(spread) > MOST_AXES and is_empty(result) and all(map(known, padded)):
         # Few libraries have so many axes, and no element has to find its place: one axis of no
         # repeats, or of one where there are no elements, before all others. Not where there are
