@@ -113,9 +113,9 @@ class Executor:
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
         """Plan the call for an array, or refuse what the rules or the library do not allow."""
-        name = operator.name
-        plan = self.plan_shape(operator, self.shape(name, x), counts, self.itemsize(x))
-        self.check(name, x, plan)
+        shape = self.shape(operator.name, x)
+        plan = self.plan_shape(operator, shape, counts, self.itemsize(x))
+        self.check(operator, x, plan)
         return plan
 
     def plan_shape(
@@ -132,7 +132,7 @@ class Executor:
         self.check_rank(operator.name, len(counts))
         return make_plan(operator, shape, counts, itemsize)
 
-    def check(self, name: str, x: Any, plan: Plan) -> None:
+    def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat; any can, where this is not overridden."""
 
     def check_rank(self, name: str, rank: int) -> None:

@@ -36,12 +36,12 @@ class CuPy(Executor):
         """Return array_api_compat's, which is the standard's in every version of the library."""
         return array_api_compat.cupy
 
-    def check(self, name: str, x: Any, plan: Plan) -> None:
+    def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse subclasses, whose meaning the result could not carry."""
         if type(x) is not cupy.ndarray:
             raise DTypeError(
-                f"{name}: the input is {type_name(type(x))}, a subclass whose meaning would be "
-                f"lost; pass x.view(cupy.ndarray)"
+                f"{operator.name}: the input is {type_name(type(x))}, a subclass whose meaning "
+                f"would be lost; pass x.view(cupy.ndarray)"
             )
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:

@@ -11,7 +11,7 @@ from dask.array.core import normalize_chunks
 from dask.utils import parse_bytes
 
 from tileops._plan import Plan
-from tileops._rules import TILE
+from tileops._rules import TILE, Operator
 from tileops._run import run
 from tileops._texts import show
 from tileops._threads import single_threaded
@@ -62,7 +62,7 @@ class Dask(Executor):
         """Name the dtype; text is "string", objects are not looked at before they are computed."""
         return "string" if x.dtype.kind in "UT" else str(x.dtype.name)
 
-    def check(self, name: str, x: Any, plan: Plan) -> None:
+    def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse more chunks than a graph can name."""
         if not plan.repeated or 0 in plan.shape:
             return
@@ -70,7 +70,7 @@ class Dask(Executor):
             count, repeats = x.numblocks[axis], plan.repeats[axis]
             if count > 1 and count * repeats > _MOST_CHUNKS:
                 raise OutputTooLargeError(
-                    f"{name}: axis {axis + len(plan.shape)} has {count} chunks and is "
+                    f"{operator.name}: axis {axis + len(plan.shape)} has {count} chunks and is "
                     f"repeated {repeats} times; a graph of more than {_MOST_CHUNKS} chunks is "
                     f"refused; call x.rechunk({{{axis + x.ndim}: -1}}) first"
                 )
@@ -79,9 +79,10 @@ class Dask(Executor):
             chunks = prod(map(len, _result_chunks(x, plan)))
         if chunks > _MOST_CHUNKS:
             raise OutputTooLargeError(
-                f"{name}: the result of shape {show(plan.shape)} has {show(chunks)} chunks or "
-                f"more; a graph of more than {_MOST_CHUNKS} chunks is refused; use smaller counts, "
-                f"or larger chunks, by x.rechunk and Dask's configuration array.chunk-size"
+                f"{operator.name}: the result of shape {show(plan.shape)} has {show(chunks)} "
+                f"chunks or more; a graph of more than {_MOST_CHUNKS} chunks is refused; use "
+                f"smaller counts, or larger chunks, by x.rechunk and Dask's configuration "
+                f"array.chunk-size"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:

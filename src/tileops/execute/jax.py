@@ -70,16 +70,14 @@ class Jax(Executor):
             raise DTypeError(f"{name}: the input is a Ref of JAX, not an array; pass its x[...]")
         return super().shape(name, x)
 
-    def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
-        """Plan; XLA counts the bits of narrow elements, and ends the process if these overflow."""
-        plan = super().plan(operator, x, counts)
+    def check(self, operator: Operator, x: Any, plan: Plan) -> None:
+        """Refuse more bits of narrow elements than XLA counts: past that it ends the process."""
         if x.dtype in _NARROW and extent(plan.shape) > LIMIT // 8:
             raise OutputTooLargeError(
                 f"{operator.name}: the result's shape {show(plan.shape)} of {x.dtype} is larger "
                 f"than any array of JAX, whose bits are counted, up to 2**63-1; reduce the "
                 f"{operator.argument.name} or the input"
             )
-        return plan
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""

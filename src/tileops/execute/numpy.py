@@ -48,17 +48,17 @@ class NumPy(Executor):
             return super().plan(operator, x, counts)
         return self.plan_shape(operator, x.shape, counts, x.itemsize)
 
-    def check(self, name: str, x: Any, plan: Plan) -> None:
+    def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse subclasses whose meaning the result could not carry."""
         if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
             raise DTypeError(
-                f"{name}: the input is {type_name(type(x))}, a masked array of a kind that "
-                f"is not known; pass numpy.ma.array(x, subok=False)"
+                f"{operator.name}: the input is {type_name(type(x))}, a masked array of a kind "
+                f"that is not known; pass numpy.ma.array(x, subok=False)"
             )
         values = x.baseclass if isinstance(x, np.ma.MaskedArray) else type(x)
         if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:
             raise DTypeError(
-                f"{name}: the input is a numpy.matrix, which has two axes, and the result "
+                f"{operator.name}: the input is a numpy.matrix, which has two axes, and the result "
                 f"has {len(plan.shape)}; pass an array that is none, such as numpy.asarray(x)"
             )
 
