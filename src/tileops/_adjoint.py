@@ -4,10 +4,14 @@ from typing import Any
 
 from tileops._counts import read_counts, read_shape
 from tileops._rules import (
-    EXPAND_ADJOINT,
-    TILE_ADJOINT,
+    EXPAND,
+    TILE,
+    Aligned,
+    Argument,
     Operator,
     check_size,
+    is_equal,
+    pad,
     shape_argument,
 )
 from tileops._texts import show
@@ -15,6 +19,39 @@ from tileops.errors import DTypeError, ShapeError
 from tileops.execute import executor_of, prepare_to_trace
 
 _NUMBERS = ("int", "uint", "float", "bfloat", "complex")
+
+
+def _repeats_of_result(
+    argument: Argument, shape: tuple[int, ...], result: tuple[int, ...]
+) -> Aligned:
+    """Expand, known by its result: each axis has the size of the input's, or repeats a 1."""
+    if len(shape) > len(result):
+        axes = "axis" if len(shape) == 1 else "axes"
+        raise argument.error(
+            f"{argument.operator}: {argument.name}={show(shape)} has {len(shape)} {axes} and g has "
+            f"{len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
+        )
+    padded, _ = pad(shape, result)
+    repeats = []
+    for axis, (size, found) in enumerate(zip(padded, result, strict=True)):
+        if is_equal(size, 1):
+            repeats.append(found)
+        elif size == found:
+            repeats.append(1)
+        elif size == 1:
+            repeats.append(found)
+        else:
+            raise argument.error(
+                f"{argument.operator}: axis {axis}: {argument.name} asks for {show(size)} and g "
+                f"has size {show(found)} ({argument.name}={show(shape)}, g of shape "
+                f"{show(result)}); expand gives the size of the input, or repeats a 1; pass 1 or "
+                f"{show(found)}"
+            )
+    return padded, tuple(repeats)
+
+
+_TILE_ADJOINT = Operator(TILE.argument._replace(operator="tile_adjoint"), TILE.align)
+_EXPAND_ADJOINT = Operator(EXPAND.argument._replace(operator="expand_adjoint"), _repeats_of_result)
 
 
 def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
@@ -63,7 +100,7 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     >>> tileops.tile_adjoint(np.array([1.0, 2.0, 3.0, 4.0]), 2, 2)
     array([4., 6.])
     """
-    return _sum(TILE_ADJOINT, g, shape, repeats)
+    return _sum(_TILE_ADJOINT, g, shape, repeats)
 
 
 def expand_adjoint(g: Any, shape: Any) -> Any:
@@ -110,7 +147,7 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     array([[12.],
            [12.]])
     """
-    return _sum(EXPAND_ADJOINT, g, shape)
+    return _sum(_EXPAND_ADJOINT, g, shape)
 
 
 def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:

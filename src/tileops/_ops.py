@@ -3,17 +3,14 @@
 from typing import Any
 
 from tileops._counts import read_counts, read_shape
-from tileops._rules import (
-    EXPAND,
-    EXPAND_SHAPE,
-    TILE,
-    TILE_SHAPE,
-    Operator,
-    result_shape,
-    shape_argument,
-)
+from tileops._rules import EXPAND, TILE, Operator, result_shape, shape_argument
 from tileops._run import run
 from tileops.execute import prepare_to_trace
+
+_TILE_SHAPE = Operator(TILE.argument._replace(operator="tile_shape"), TILE.align)
+_EXPAND_SHAPE = Operator(
+    EXPAND.argument._replace(operator="expand_shape", name="target"), EXPAND.align
+)
 
 
 def tile(
@@ -235,7 +232,7 @@ def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
     >>> tileops.tile_shape((2, 3), (4, 1, 2))
     (4, 2, 6)
     """
-    return _shape(TILE_SHAPE, shape, repeats)
+    return _shape(_TILE_SHAPE, shape, repeats)
 
 
 def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
@@ -270,7 +267,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
     >>> tileops.expand_shape((2, 1), (3, 1, 4))
     (3, 2, 4)
     """
-    return _shape(EXPAND_SHAPE, shape, target)
+    return _shape(_EXPAND_SHAPE, shape, target)
 
 
 def _shape(operator: Operator, shape: Any, counts: Any) -> tuple[int, ...]:

@@ -194,35 +194,6 @@ def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int
     return shape, tuple(repeats)
 
 
-def expand_repeats_of_result(
-    argument: Argument, shape: tuple[int, ...], result: tuple[int, ...]
-) -> Aligned:
-    """Expand, known by its result: each axis has the size of the input's, or repeats a 1."""
-    if len(shape) > len(result):
-        axes = "axis" if len(shape) == 1 else "axes"
-        raise argument.error(
-            f"{argument.operator}: {argument.name}={show(shape)} has {len(shape)} {axes} and g has "
-            f"{len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
-        )
-    padded, _ = pad(shape, result)
-    repeats = []
-    for axis, (size, found) in enumerate(zip(padded, result, strict=True)):
-        if is_equal(size, 1):
-            repeats.append(found)
-        elif size == found:
-            repeats.append(1)
-        elif size == 1:
-            repeats.append(found)
-        else:
-            raise argument.error(
-                f"{argument.operator}: axis {axis}: {argument.name} asks for {show(size)} and g "
-                f"has size {show(found)} ({argument.name}={show(shape)}, g of shape "
-                f"{show(result)}); expand gives the size of the input, or repeats a 1; pass 1 or "
-                f"{show(found)}"
-            )
-    return padded, tuple(repeats)
-
-
 def no_broadcast(
     argument: Argument,
     axis: int,
@@ -259,14 +230,6 @@ TILE = Operator(
 EXPAND = Operator(
     Argument("expand", "shape", ShapeError, "1 keeps an axis as it is"),
     expand_repeats,
-)
-TILE_SHAPE = Operator(TILE.argument._replace(operator="tile_shape"), tile_repeats)
-EXPAND_SHAPE = Operator(
-    EXPAND.argument._replace(operator="expand_shape", name="target"), expand_repeats
-)
-TILE_ADJOINT = Operator(TILE.argument._replace(operator="tile_adjoint"), tile_repeats)
-EXPAND_ADJOINT = Operator(
-    EXPAND.argument._replace(operator="expand_adjoint"), expand_repeats_of_result
 )
 
 
