@@ -41,12 +41,12 @@ def check_layout(name: str, x: Any, out: Any, shape: tuple[int, ...]) -> None:
         )
 
 
-def are_apart(start: int, end: int, out_start: int, out_end: int) -> bool:
+def are_apart(address: int, nbytes: int, out_address: int, out_nbytes: int) -> bool:
     """Whether two runs of memory have no byte in common.
 
     Of contiguous arrays, which overlap themselves nowhere, this takes a tenth of `check_memory`.
     """
-    return end <= out_start or out_end <= start
+    return address + nbytes <= out_address or out_address + out_nbytes <= address
 
 
 def check_memory(name: str, x: Memory, out: Memory) -> None:
@@ -75,12 +75,12 @@ def _overlap(x: Memory, out: Memory) -> bool:
 
 
 def _span(memory: Memory) -> tuple[int, int]:
-    """Return the addresses of the first byte and of that after the last."""
+    """Return the address of the first byte, and how many there are up to the last."""
     start = end = memory.address
     for n, stride in zip(memory.shape, memory.strides, strict=True):
         start += min(stride, 0) * (n - 1)
         end += max(stride, 0) * (n - 1)
-    return start, end + memory.itemsize
+    return start, end + memory.itemsize - start
 
 
 def _array_at(memory: Memory) -> Any:

@@ -74,7 +74,7 @@ class CuPy(Executor):
         _out.check_class(name, cupy.ndarray, out)
         _out.check_layout(name, x, out, plan.shape)
         are_runs = x.flags.c_contiguous and out.flags.c_contiguous
-        if not (are_runs and _out.are_apart(*_run(x), *_run(out))):
+        if not (are_runs and _out.are_apart(x.data.ptr, x.nbytes, out.data.ptr, out.nbytes)):
             _out.check_memory(name, _memory(x), _memory(out))
         x, out = _opaque(x), _opaque(out)
         with _device_of(x):
@@ -145,12 +145,6 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
 def _kernel(variant: Variant) -> Any:
     """Return a kernel, which CuPy compiles when it is first launched, and keeps on disk."""
     return cupy.RawKernel(device.source(variant), device.NAME)
-
-
-def _run(x: Any) -> tuple[int, int]:
-    """Return the addresses of a contiguous array's first byte and of that after the last."""
-    start = x.data.ptr
-    return start, start + x.nbytes
 
 
 def _memory(x: Any) -> Memory:

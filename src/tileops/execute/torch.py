@@ -219,7 +219,7 @@ class Torch(Executor):
             _check_stored(name, "the input", x)
             _check_stored(name, "out", out)
             are_runs = x.is_contiguous() and out.is_contiguous()
-            if not (are_runs and _out.are_apart(*_run(x), *_run(out))):
+            if not (are_runs and _out.are_apart(_address(x), x.nbytes, _address(out), out.nbytes)):
                 _out.check_memory(name, _memory(x), _memory(out))
             if _pays(x, plan, out.stride()) and all(
                 _is_plain(t) and _is_private(t) for t in (x, out)
@@ -425,12 +425,6 @@ def _is_freed(x: Any) -> bool:
         return x.untyped_storage().nbytes() == 0  # type: ignore[no-any-return]
     except RuntimeError:  # it has none
         return False
-
-
-def _run(x: Any) -> tuple[int, int]:
-    """Return the addresses of a contiguous tensor's first byte and of that after the last."""
-    start = _address(x)
-    return start, start + x.nbytes
 
 
 def _address(x: Any) -> int:
