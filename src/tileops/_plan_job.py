@@ -120,7 +120,6 @@ def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     return job._replace(chain=plan_rows(job.nest, is_new=False))
 
 
-@lru_cache(maxsize=4096)
 def has_temporaries(plan: Plan, itemsize: int) -> bool:
     """Whether a copy between arrays in the order of their elements needs memory beside them."""
     job = make_contiguous_job(plan, itemsize, ALIGNMENT)
