@@ -115,21 +115,13 @@ def set_thresholds(monkeypatch, name):
 
 
 def forget_plans():
-    for module, names in (
-        ("tileops._plan_host", ("plan_host",)),
-        ("tileops.execute.device", ("prepare",)),
-        (
-            "tileops._plan_job",
-            (
-                *("assigned_row", "make_job", "make_contiguous_job", "new_chain", "make_parts"),
-                "has_temporaries",
-            ),
-        ),
-    ):
-        for name in names:
-            getattr(importlib.import_module(module), name).cache_clear()
-    if "torch" in sys.modules:
-        importlib.import_module("tileops.execute.torch_cost").plan_costs_less.cache_clear()
+    """Empty every cache of the modules that plan."""
+    of_libraries = ("tileops.execute.device", "tileops.execute.torch_cost")
+    for name, module in sys.modules.items():
+        if name.startswith("tileops._plan") or name in of_libraries:
+            for value in vars(module).values():
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
 
 
 def converts_bfloat16():
