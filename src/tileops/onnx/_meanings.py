@@ -5,13 +5,24 @@ from typing import Any
 
 from onnx import helper
 
-from tileops.onnx._models import DEFAULT_DOMAIN, inner_graphs
+from tileops.onnx._models import DEFAULT_DOMAIN, graphs_in, inner_graphs
 
 Shape = tuple[Any, ...] | None
 """The sizes of a value, as far as they are known; None where not even their number is."""
 
-DEFAULTS = {"Selu": {"alpha": 1.6732, "gamma": 1.0507}}
+_DEFAULTS = {"Selu": {"alpha": 1.6732, "gamma": 1.0507}}
 """Defaults of opset 1 that are others in opset 6."""
+
+
+def write_defaults(model: Any) -> None:
+    """Write out defaults of opset 1 that are others in opset 6."""
+    for graph in graphs_in(model.graph):
+        for node in graph.node:
+            if node.domain in DEFAULT_DOMAIN:
+                given = {attribute.name for attribute in node.attribute}
+                for name, value in _DEFAULTS.get(node.op_type, {}).items():
+                    if name not in given:
+                        node.attribute.append(helper.make_attribute(name, value))
 
 
 def change_of(node: Any, shapes: list[Shape]) -> str | None:

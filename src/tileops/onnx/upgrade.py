@@ -12,7 +12,7 @@ from tileops._rules import check_size, known
 from tileops.errors import TileOpsError, UnsupportedError
 from tileops.onnx._checks import INLINE, check_graph, check_model, opset_of
 from tileops.onnx._converter import convert
-from tileops.onnx._meanings import DEFAULTS, change_of
+from tileops.onnx._meanings import change_of, write_defaults
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
     constant_of,
@@ -121,7 +121,7 @@ def upgrade(model: Any) -> Any:
         return result
     _check_convertible(model)
     check_model(model)
-    _write_defaults(result)
+    write_defaults(result)
     counts = {name for node in tiles for name in node.input[1:]}
     for node in tiles:
         node.domain = _STAND_IN
@@ -182,17 +182,6 @@ def _check_convertible(model: Any) -> None:
     if any(o.domain == _STAND_IN for o in model.opset_import):
         raise UnsupportedError(f"the model has nodes of the domain {_STAND_IN!r}")
     check_graph(model.graph)
-
-
-def _write_defaults(model: Any) -> None:
-    """Write out defaults of opset 1 that are others in opset 6."""
-    for graph in graphs_in(model.graph):
-        for node in graph.node:
-            if node.domain in DEFAULT_DOMAIN:
-                given = {attribute.name for attribute in node.attribute}
-                for name, value in DEFAULTS.get(node.op_type, {}).items():
-                    if name not in given:
-                        node.attribute.append(helper.make_attribute(name, value))
 
 
 def _check_meanings(graph: Any, types: Any) -> None:
