@@ -139,11 +139,3 @@ def blocks(sizes: tuple[int, ...], block: tuple[int, ...]) -> Iterator[tuple[sli
     """Cut an array into blocks, the last of which may be smaller along any axis."""
     axes = zip(sizes, block, strict=True)
     return product(*([slice(i, min(i + n, size)) for i in range(0, size, n)] for size, n in axes))
-
-
-def looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:
-    """Loop over the blocks of the source; its repeats are left to the body."""
-    for axis in reversed(range(len(nest.sizes))):
-        if nest.source[axis] != 0 and block[axis] < nest.sizes[axis]:
-            body = Loop(axis, block[axis], body)
-    return body

@@ -14,12 +14,12 @@ from tileops._moves import (
     COPY,
     WORDS,
     Columns,
+    Loop,
     Move,
     Nest,
     Pairs,
     Stage,
     box,
-    looped,
 )
 from tileops._places import ALIKE
 
@@ -118,11 +118,11 @@ def plan_host(nest: Nest) -> Move:
     # Words are computed in a temporary, and written in passes.
     if axes and nest.repeats_per_word > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
-        return looped(nest, block, Stage((*block[:-1], 1), COPY, axes))
+        return _looped(nest, block, Stage((*block[:-1], 1), COPY, axes))
     # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
     if nest.repeats_per_word == 1 and run >= DIRECT:
         block = box(nest.sizes, nest.word, _CHUNK)
-        return looped(nest, block, COPY) if times_written(nest, block) > 1 else COPY
+        return _looped(nest, block, COPY) if times_written(nest, block) > 1 else COPY
     if nest.nbytes // run < _MANY_RUNS:  # too few to be put together
         return Columns(axes) if axes else COPY
     return _plan_short(nest, run, axes)
@@ -142,15 +142,23 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     if times_written(nest, block) >= least:
         is_picked = nest.word == LOOPED and nest.source[-1] == 0
         fill = COPY if is_picked else plan_host(nest.block(block))
-        return looped(nest, block, Stage(block, fill))
+        return _looped(nest, block, Stage(block, fill))
     if not axes:
         return COPY
     if _is_paired(nest):
         # Two thirds are the most that the temporary takes. Each block begins with a pair.
         *outer, rows, n = box(nest.sizes, nest.word, 2 * most)
         block = (*outer, max(2, rows // 2 * 2), n)
-        return looped(nest, block, Pairs(prod(block) // n))
-    return looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
+        return _looped(nest, block, Pairs(prod(block) // n))
+    return _looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
+
+
+def _looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:
+    """Loop over the blocks of the source; its repeats are left to the body."""
+    for axis in reversed(range(len(nest.sizes))):
+        if nest.source[axis] != 0 and block[axis] < nest.sizes[axis]:
+            body = Loop(axis, block[axis], body)
+    return body
 
 
 def _least_times(nest: Nest, axes: int) -> int:
