@@ -79,7 +79,7 @@ def _ahead(rows: Rows) -> tuple[int, int]:
 
 
 def place_for(row: int, source: int) -> int:
-    """Return an address in whose place in a page rows from `source` are copied fast to new memory.
+    """Return an address: memory as far into its page as that is a fast target of rows at `source`.
 
     In the source's own glibc copies long runs by vectors, into lines that the kernel has just
     cleared, and shorter ones backwards.

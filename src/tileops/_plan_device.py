@@ -50,8 +50,8 @@ class Launch(NamedTuple):
 
     variant: Variant
     loops: tuple[Loop, ...]
-    """Over the pieces, the outer and then the inner ones, the innermost last. A round's bytes are
-    less what the next loop goes on in all of its rounds, if that is another of the same ones."""
+    """Over the pieces: the outer ones and then the inner ones, the innermost last. The bytes of a
+    round are relative, as `_relative` makes them of the outer ones and of the inner ones."""
     stores: int
     """Over all loops."""
     period: int

@@ -80,9 +80,9 @@ def make_job(
 def assigned_row(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int
 ) -> int:
-    """Return the bytes of the rows of a copy that takes one assignment no longer than a plan, or 0.
+    """Return the bytes of a copy's rows if one assignment takes no longer than a plan, else 0.
 
-    These are copies by one thread of few rows, or of long ones. A plan saves some ns for each row,
+    It does in copies by one thread, of few rows or of long ones. A plan saves some ns for each row,
     and takes 3 to 40 µs to begin: the more, the more the data have driven out of the caches.
     """
     if make_job(plan, source, target, itemsize, ALIGNMENT).threads > 1:

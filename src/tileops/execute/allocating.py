@@ -26,13 +26,14 @@ _temporaries: deque[Any] = deque(maxlen=16)
 
 
 def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any:
-    """Allocate an array in huge pages, if these need no more room than this.
+    """Allocate an array in huge pages, if they take no more than `most_room` bytes beside it.
 
     Elsewhere its first and last bytes lie in small pages, 511 in all, which the kernel
     clears and maps one by one: of 32 MiB that is a third of the time, of 8 MiB half. The last ones
     do if there is room for one huge page alone.
 
-    It begins a page before a huge one, where the address `place` lies in its page, to 16 bytes.
+    It begins in the small page before a huge one, as far into it as the address `place` is into its
+    own, rounded up to 16 bytes.
     """
     page, nbytes = _machine.huge_page(), prod(shape) * dtype.itemsize
     if page:
