@@ -1,9 +1,9 @@
 """The types of a model's values: what its nodes take and make, known before any of them runs."""
 
-from collections.abc import Callable
 from typing import Any
 
 import onnx
+from onnx.defs import get_schema
 
 from tileops.errors import DTypeError
 from tileops.onnx._models import constant_of, name_of
@@ -19,9 +19,10 @@ def check_types(graph: Any, opset: int) -> None:
     types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
     makers = {}
     for node in graph.node:
-        _check_inputs(node, opset, [types[name] for name in node.input])
+        schemas = [get_schema(node.op_type, opset), get_schema(node.op_type)]
+        _check_inputs(node, opset, [types[name] for name in node.input], schemas)
         made = _result_type(node, types)
-        _check(node, opset, "it makes", made, lambda schema: schema.outputs[0])
+        _check(node, opset, "it makes", made, [schema.outputs[0] for schema in schemas])
         types[node.output[0]], makers[node.output[0]] = made, name_of(node)
     for value in (*graph.output, *graph.value_info):
         if value.name in types:
@@ -39,14 +40,12 @@ def _check_declared(value: Any, found: int, maker: str | None) -> None:
         )
 
 
-def _check_inputs(node: Any, opset: int, types: list[int]) -> None:
+def _check_inputs(node: Any, opset: int, types: list[int], schemas: list[Any]) -> None:
     is_tile_1 = node.op_type in VERSIONS and in_opset(node.op_type, opset) is TILE_1
     for i, found in enumerate(types[:1] if is_tile_1 else types):  # its counts may be int64, too
-
-        def parameter(schema: Any, i: int = i) -> Any:
-            return schema.inputs[min(i, len(schema.inputs) - 1)]  # the last may be any number
-
-        _check(node, opset, f"its input {node.input[i]!r} is", found, parameter)
+        # The last may be any number.
+        parameters = [schema.inputs[min(i, len(schema.inputs) - 1)] for schema in schemas]
+        _check(node, opset, f"its input {node.input[i]!r} is", found, parameters)
     if node.op_type == "Concat" and len(set(types)) > 1:
         raise DTypeError(
             f"{name_of(node)}: the inputs are {', '.join(map(_name, types))}; they must be of one "
@@ -54,11 +53,10 @@ def _check_inputs(node: Any, opset: int, types: list[int]) -> None:
         )
 
 
-def _check(node: Any, opset: int, what: str, found: int, parameter: Callable[[Any], Any]) -> None:
-    """Refuse a type that a parameter of the node's schema does not have."""
-    taken = parameter(onnx.defs.get_schema(node.op_type, opset)).types
+def _check(node: Any, opset: int, what: str, found: int, parameters: list[Any]) -> None:
+    """Refuse a type that a parameter does not have, given as in the opset and as in the latest."""
+    taken, latest = (parameter.types for parameter in parameters)
     if _name(found) not in taken:
-        latest = parameter(onnx.defs.get_schema(node.op_type)).types
         remedy = ", or import an opset that has it" if _name(found) in latest else ""
         raise DTypeError(
             f"{name_of(node)}: {what} {_name(found)}; {node.op_type} of opset {opset} has "
