@@ -81,6 +81,22 @@ def test_a_call_is_exported_as_one_node(kind, call):
 
 
 @pytest.mark.parametrize("strict", [True, False])
+def test_an_expand_that_changes_nothing_is_no_node(strict):
+    import torch
+
+    class Masked(torch.nn.Module):
+        def forward(self, mask, x):
+            return x + tileops.expand(mask, (x.shape[0], 1, x.shape[2], x.shape[2]))
+
+    size = torch.export.Dim("n")
+    sizes = {0: torch.export.Dim("batch"), 2: size, 3: size}
+    inputs = (torch.randn(2, 1, 5, 5), torch.randn(2, 4, 5, 5))
+    program = torch.export.export(Masked(), inputs, dynamic_shapes=(sizes, sizes), strict=strict)
+    proto = torch.onnx.export(program, verbose=False).model_proto
+    assert [node.op_type for node in proto.graph.node] == ["Add"]
+
+
+@pytest.mark.parametrize("strict", [True, False])
 def test_a_named_size_is_exported_without_a_bound(strict):
     """A limit of the result's size is none of what a program is exported for."""
     import torch

@@ -467,6 +467,7 @@ def test_adjoints_that_torch_has_not(torch):
             tileops.tile_adjoint(narrow, 4 // repeats, repeats)
     with pytest.raises(tileops.ShapeError, match=r"70 axes.*64 at most"):
         tileops.tile_adjoint(torch.ones((0,) * 70), (1,) * 70, (0,) * 70)
+    assert tileops.tile_adjoint(torch.ones((0,) * 70), (0,) * 70, 1).shape == (0,) * 70
 
 
 def test_adjoints_are_differentiable(torch):

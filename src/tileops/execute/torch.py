@@ -139,6 +139,8 @@ class Torch(Executor):
         shape = plan.shape
         if shape and not plan.merges:
             if not plan.strides:  # a size is a symbol, or 0
+                if plan.is_identity:  # an Expand that changes nothing would stay in a model of ONNX
+                    return x[...]
                 shape = _sizes_to_trace(x.ndim, plan)
             return x.expand(*shape)  # sizes one by one are read faster than a tuple
         if not plan.is_view:
@@ -173,13 +175,13 @@ class Torch(Executor):
                 f"{name}: g has dtype {g.dtype}, which PyTorch does not add up; make it one "
                 f"of whole bytes first, such as g.view(torch.uint8)"
             )
+        if not plan.repeated:
+            return g.clone(memory_format=torch.contiguous_format).reshape(shape)
         if len(plan.spread) > _MOST_SUMMED:
             raise ShapeError(
                 f"{name}: g, or a step on the way to the result, has {len(plan.spread)} axes; "
                 f"PyTorch adds up over {_MOST_SUMMED} at most; merge axes first"
             )
-        if not plan.repeated:
-            return g.clone(memory_format=torch.contiguous_format).reshape(shape)
         signed = _SIGNED.get(g.dtype)
         if signed is not None:
             return self.sum(name, g.view(signed), plan, shape).view(g.dtype)
@@ -328,8 +330,7 @@ def _is_private(x: Any) -> bool:
     Not inside a transform of torch.func or forward gradients: those have to see an operation.
     """
     return (
-        not x._is_zerotensor()  # noqa: SLF001 (there is no public name for these three)
-        and not torch._C._are_functorch_transforms_active()  # noqa: SLF001
+        not torch._C._are_functorch_transforms_active()  # noqa: SLF001 (there is no public name)
         and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
         and _address(x) != 0
     )
