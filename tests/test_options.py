@@ -142,6 +142,12 @@ def test_a_million_sizes_are_refused_before_they_are_multiplied():
             shape((1,), counts)
 
 
+@pytest.mark.library("numpy")
+def test_sizes_of_one_hide_no_sizes_behind_them():
+    with pytest.raises(tileops.OutputTooLargeError, match=r"multiply to 18446744073709551616, "):
+        tileops.tile_shape((1,) * 200 + (2**32, 2**32), 1)
+
+
 @pytest.mark.parametrize("shape", [(2**62, 1, 1), (2**63, 1, 1), (2**33, 0, 2**33, 1, 1)])
 def test_views_past_int64_never_reach_the_library(x, shape):
     with pytest.raises(tileops.OutputTooLargeError, match=r"2\*\*63-1"):
@@ -225,6 +231,8 @@ def test_overlapping_out_is_refused(xp, rng):
         (buffer[:, :3], buffer, 2),
         (buffer[1:3, 1:3], buffer[:2, :4], 2),
         (buffer[0], buffer[0:1], (1, 1)),
+        (buffer[:, 0], buffer[1, :4], 1),
+        (buffer[1, :4], buffer[:, 0], 1),
     ):
         with pytest.raises(tileops.OutputError, match="out overlaps the input"):
             tileops.tile(x, repeats, out=out)

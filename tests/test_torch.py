@@ -115,6 +115,8 @@ def test_layouts_without_strides_are_refused(torch):
     for x in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_mkldnn()):
         with pytest.raises(TypeError, match=r"layout torch\..*to_dense"):
             tileops.tile(x, 2)
+        with pytest.raises(TypeError, match="dense tensors"):
+            tileops.tile(dense, 1, out=x)
     for layout in (torch.strided, torch.jagged):
         nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
         with pytest.raises(TypeError, match="nested tensor"):
@@ -131,6 +133,9 @@ def test_out_records_no_gradient(torch):
     assert out.tolist() == [0] * 4
     with torch.no_grad():
         assert tileops.tile(x, 2, out=out).tolist() == [1] * 4
+    with pytest.raises(tileops.OutputError, match="or out requires one"):
+        tileops.tile(torch.zeros(2), 2, out=out.requires_grad_())
+    assert out.tolist() == [1] * 4
 
 
 def test_out_on_another_device_or_of_another_library(torch):

@@ -312,3 +312,47 @@ def test_a_profiler_sees_a_large_copy(torch):
         tileops.tile(x, (1, 4), out=out)
     seen = {event.key: event.count for event in profile.key_averages()}
     assert seen["tileops::repeat"] == 2
+
+
+def test_out_receives_the_values_of_conjugates_and_negatives(torch):
+    z = torch.randn(3, 1, 4, dtype=torch.complex64)
+    for a in (z.conj(), z.conj().imag):
+        out = torch.empty(6, 3, 8, dtype=a.dtype)
+        tileops.tile(a, (2, 3, 2), out=out)
+        assert torch.equal(out, a.repeat(2, 3, 2))
+
+
+def test_a_mode_sees_what_is_written_to_out(torch, x):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **kwargs or {})
+
+    out = torch.empty(6, 3, 8, dtype=x.dtype)
+    with Watch():
+        tileops.tile(x, (2, 3, 2), out=out)
+    assert torch.ops.aten.copy_.default in seen
+    assert same(out, x.repeat(2, 3, 2))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own use of it
+def test_a_forward_gradient_reaches_out(torch, x):
+    tangent = torch.randn_like(x)
+    with torch.autograd.forward_ad.dual_level():
+        out = torch.empty(6, 3, 8, dtype=x.dtype)
+        tileops.tile(torch.autograd.forward_ad.make_dual(x, tangent), (2, 3, 2), out=out)
+        value, pushed = torch.autograd.forward_ad.unpack_dual(out)
+        assert same(value, x.repeat(2, 3, 2))
+        assert same(pushed, tangent.repeat(2, 3, 2))
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_quantised_tensors_keep_their_scale(torch):
+    a = torch.quantize_per_tensor(torch.arange(3.0), 0.5, 3, torch.qint8)
+    result = tileops.tile(a, 2)
+    assert (result.q_scale(), result.q_zero_point()) == (0.5, 3)
+    assert result.int_repr().tolist() == [3, 5, 7] * 2
