@@ -387,6 +387,17 @@ def test_a_plan_that_would_cost_less_by_two_threads_moves_nothing_in_one():
     assert not plan_costs_less(plan, (26, 1), None, 1)
 
 
+def test_out_has_more_axes_than_numpy_between_the_elements_of_the_input(torch):
+    memory = torch.arange(4.0)
+    tileops.tile(memory[::2], (1,) * 65, out=memory[1::2].reshape((1,) * 64 + (2,)))
+    assert memory.tolist() == [0, 0, 2, 2]
+
+
+def test_an_empty_out_lies_over_nothing(torch):
+    out = torch.empty(0, 1).expand(0, 6)
+    assert tileops.tile(torch.ones(4, 6)[:, ::2], (0, 2), out=out) is out
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own use of it
 def test_an_empty_out_needs_no_address(torch):
     """Tensors without memory have none, and nothing is written."""
