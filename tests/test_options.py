@@ -49,6 +49,16 @@ def test_copy_false_is_a_view_or_an_error(xp, x, operator):
     assert xp.shares(operator(x, (1, 1), copy=False), x)
 
 
+def test_what_has_no_axes_or_no_elements_has_views(xp, bits):
+    one, none = (xp.make(of, "float32") for of in (bits[0, 0, ...], bits[:0]))
+    for copy in (None, False):
+        assert xp.bits(tileops.tile(one, (), copy=copy)).tobytes() == bits[0].tobytes()
+        assert xp.bits(tileops.expand(one, (), copy=copy)).tobytes() == bits[0].tobytes()
+    if xp.has_views:
+        assert tuple(tileops.expand(none, (1, 0, 5), copy=False).shape) == (1, 0, 5)
+        assert tuple(tileops.tile(none, (2, 1, 3, 4), copy=False).shape) == (2, 1, 0, 4)
+
+
 def test_copy_false_names_the_axis_that_needs_a_copy(x):
     with pytest.raises(ValueError, match=r"^tile: copy=False.*axis 0 has size 2.*repeated 3 times"):
         tileops.tile(x, (3, 2), copy=False)

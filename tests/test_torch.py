@@ -387,6 +387,13 @@ def test_a_plan_that_would_cost_less_by_two_threads_moves_nothing_in_one():
     assert not plan_costs_less(plan, (26, 1), None, 1)
 
 
+def test_a_sum_goes_over_64_axes_at_most(torch):
+    total = tileops.tile_adjoint(torch.zeros((0,) * 64), (1,) * 64, (0,) * 64)
+    assert total.tolist() == torch.zeros((1,) * 64).tolist()
+    with pytest.raises(tileops.ShapeError, match="65 axes; PyTorch adds up over 64 at most"):
+        tileops.tile_adjoint(torch.zeros((0,) * 65), (1,) * 65, (0,) * 65)
+
+
 def test_out_has_more_axes_than_numpy_between_the_elements_of_the_input(torch):
     memory = torch.arange(4.0)
     tileops.tile(memory[::2], (1,) * 65, out=memory[1::2].reshape((1,) * 64 + (2,)))
