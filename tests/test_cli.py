@@ -74,7 +74,7 @@ def test_what_is_interrupted_leaves_nothing_behind(tmp_path, name):
         while process.poll() is None and not list(tmp_path.glob(".tileops-*")):
             time.sleep(1e-3)
         process.send_signal(getattr(signal, name))
-    assert process.returncode != 0
+    assert process.returncode == 128 + getattr(signal, name)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
@@ -258,6 +258,20 @@ def test_an_image_of_too_many_pixels_names_the_formats_that_hold_them(tmp_path):
     refused(done, "save as .png or .npy")
 
 
+@pytest.mark.parametrize(("name", "side"), [("y.webp", 16_383), ("y.jpg", 65_500)])
+def test_an_image_may_have_as_many_pixels_as_its_format(tmp_path, name, side):
+    _files.write(tmp_path / name, (1, side, 3), np.dtype(np.uint8), lambda out: out.fill(1))
+    with Image.open(tmp_path / name) as image:
+        assert image.size == (side, 1)
+
+
+def test_greys_need_no_axis_of_one_channel(tmp_path):
+    greys = np.array([[1, 2, 3]], np.uint8)
+    np.save(tmp_path / "x.npy", greys)
+    cli.tile(tmp_path / "x.npy", tmp_path / "y.png", repeats=[2, 1])
+    assert pixels(tmp_path / "y.png").tolist() == [[1, 2, 3]] * 2
+
+
 def save(path, array):
     Image.fromarray(np.asarray(array, np.uint8)).save(path)
 
@@ -379,7 +393,8 @@ def test_an_image_past_the_limit_of_pillow_needs_a_limit_of_its_own(tmp_path, mo
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
     with pytest.raises(_files.FileError, match=r"x\.png: .*200 pixels.* pass --max-bytes"):
         _files.read(tmp_path / "x.png")
-    with pytest.raises(_files.FileError, match="more than --max-bytes 199; raise it"):
+    text = r"^\S+x\.png: its 10 by 20 pixels take 200 bytes.* more than --max-bytes 199; raise it"
+    with pytest.raises(_files.FileError, match=text):
         _files.read(tmp_path / "x.png", 199)
     assert _files.read(tmp_path / "x.png", 200).shape == (10, 20, 1)
     assert Image.MAX_IMAGE_PIXELS == 99
@@ -491,6 +506,33 @@ def test_a_full_disk_is_named_by_the_file_that_did_not_fit(tmp_path, monkeypatch
     for name, fill in (("y.npy", fail), ("y.png", lambda _: None)):
         with pytest.raises(OSError, match=rf"No space left on device: '.*{name}'"):
             _files.write(tmp_path / name, (2, 2, 3), np.dtype(np.uint8), fill)
+
+
+def test_a_file_that_the_system_cannot_read_is_named(tmp_path, monkeypatch):
+    def fail(*_, **_options):
+        raise OSError(errno.EIO, "Input/output error")
+
+    for name in ("x.npy", "x.png"):
+        with pytest.raises(FileNotFoundError, match=rf"No such file or directory: '.*{name}'"):
+            _files.read(tmp_path / name)
+    monkeypatch.setattr(Image, "open", fail)
+    with pytest.raises(OSError, match=r"Input/output error: '.*x\.png'"):
+        _files.read(tmp_path / "x.png")
+
+
+def test_another_file_is_named_by_its_own_name(tmp_path):
+    def fail(_):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "other")
+
+    with pytest.raises(FileNotFoundError, match="'other'"):
+        _files.write(tmp_path / "y.npy", (2,), np.dtype(np.uint8), fail)
+
+
+@pytest.mark.parametrize("name", ["y.npy", "y.png"])
+def test_a_new_file_may_be_read_by_whom_the_system_lets(tmp_path, name):
+    (tmp_path / "other").touch()
+    _files.write(tmp_path / name, (2, 2, 3), np.dtype(np.uint8), lambda out: out.fill(1))
+    assert (tmp_path / name).stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_a_failure_in_the_middle_leaves_the_target(tmp_path):
