@@ -38,3 +38,15 @@ def test_what_a_library_cannot_hold_is_refused():
         carrying.to_library("Tile-13", np.array(["a"], object), torch, None)
     with pytest.raises(tileops.DTypeError, match=r"cannot hold float64 on its device nowhere: "):
         carrying.to_library("Tile-13", np.ones(1), torch, "nowhere")
+
+
+@pytest.mark.library("array_api_strict")
+def test_a_lack_of_memory_stays_one(monkeypatch):
+    strict = execute.library("array_api_strict")
+
+    def fail(*_, **_options):
+        raise MemoryError
+
+    monkeypatch.setattr("array_api_strict.asarray", fail)
+    with pytest.raises(MemoryError):
+        carrying.to_library("Tile-13", np.ones(1), strict, None)

@@ -263,6 +263,8 @@ def test_a_desc_is_checked_without_an_array():
     assert same[0] == same[1] == TensorDesc("INT8", (1, 2))
     assert same[0] == TensorDesc("DML_TENSOR_DATA_TYPE_INT8", (1, 2))
     assert len(set(same)) == 1
+    equal = [TileOperatorDesc(*same, repeats) for repeats in ([1, 1], (1, 1), np.array([1, 1]))]
+    assert len(set(equal)) == 1
 
 
 @pytest.mark.library("numpy")
@@ -356,6 +358,18 @@ def test_torch_exports_the_dialects_with_dynamic_sizes():
     assert exported.module()(torch.ones(5, 1)).shape == (10, 1)
 
 
+@pytest.mark.library("torch")
+def test_torch_traces_tile_1_with_sizes_as_counts():
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def call(x):
+        return tileops.onnx.tile_1(x, x.shape[0], 0)
+
+    traced = make_fx(call, tracing_mode="symbolic")(torch.ones(3, 2))
+    assert traced(torch.ones(5, 2)).shape == (25, 2)
+
+
 @pytest.mark.library("jax")
 def test_jax_traces_the_dialects_and_says_that_counts_are_static():
     import jax
@@ -414,6 +428,17 @@ def test_descriptions_do_not_unfold_arrays_that_are_no_lists_of_sizes():
 
 class Stranger:
     dtype, shape = "float32", ()
+
+
+class Two:
+    def __index__(self):
+        return 2
+
+
+@pytest.mark.library("numpy")
+def test_tile_1_takes_what_has_an_index():
+    x = np.ones((1, 1), np.float32)
+    assert tileops.onnx.tile_1(x, Two(), np.int64(1)).shape == (1, 2)
 
 
 @pytest.mark.library("numpy")

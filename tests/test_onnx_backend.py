@@ -858,6 +858,20 @@ def test_concat_takes_axes_that_there_are(backend):
             backend.run_node(node, [np.ones((2, 3))] * 2)
 
 
+def test_concat_takes_one_input(backend):
+    node = helper.make_node("Concat", ["x"], ["y"], axis=1)
+    assert backend.run_node(node, [np.ones((2, 3))])[0].shape == (2, 3)
+
+
+def test_an_output_may_be_an_input_of_the_first_node(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2] x, int64[1] n) '
+        "=> (int64[1] n, float[m] y) { y = Tile (x, n) }"
+    )
+    counts, tiled = backend.run_model(model, [np.ones(2, np.float32), np.array([3])])
+    assert (counts.tolist(), tiled.shape) == ([3], (6,))
+
+
 def test_names_that_are_no_text_are_refused(backend):
     model = parse_model(CHAIN)
     for name in (b"Tile", b"axis"):

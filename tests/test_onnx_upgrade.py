@@ -189,6 +189,21 @@ def test_a_chain_of_tiles_is_rewritten_from_the_front():
     assert run(upgraded, t0=X[0, :2]).shape == (64,)
 
 
+def test_the_sizes_of_a_tile_may_tell_the_rank_of_another():
+    model = parse_model("""
+        <ir_version: 3, opset_import: ["": 5]>
+        g (float[1, 2] x) => (float[a, b] y, float[c, d] z) {
+            two = Constant <value = float {2.0}> ()
+            zero = Constant <value = float {0.0}> ()
+            t = Tile (x, two, zero)
+            rest = Squeeze (t)
+            y = Tile (rest, two, zero)
+            z = Abs (t)
+        }
+    """)
+    assert kinds(upgrade(model)) == ["Constant", "Tile", "Squeeze", "Constant", "Tile", "Abs"]
+
+
 def test_a_chain_takes_no_more_passes_than_a_node(monkeypatch):
     infer, passes = onnx.shape_inference.infer_shapes, []
     monkeypatch.setattr(
@@ -627,6 +642,15 @@ def test_nodes_whose_meaning_the_converter_changes_are_refused(inputs, node, cha
         upgrade(model)
 
 
+def test_a_node_of_another_domain_that_holds_several_graphs_is_refused():
+    model = parse_model(WITH.format(inputs="float[2] p", node="own.Both (p)"))
+    (node,) = (n for n in model.graph.node if n.domain == "own")
+    body = onnx.parser.parse_graph("b () => (float[2] r) { r = Abs (p) }")
+    node.attribute.append(helper.make_attribute("bodies", [body, body]))
+    with pytest.raises(tileops.UnsupportedError, match="the graphs inside it stay as they are"):
+        upgrade(model)
+
+
 @pytest.mark.parametrize(
     ("inputs", "node"),
     [
@@ -647,6 +671,7 @@ def test_nodes_whose_meaning_the_converter_changes_are_refused(inputs, node, cha
         (BATCH, f"BatchNormalization {CONSUMED}, is_test=1> (p, s, b, m, v)"),
         ("float[3,2] p, float[2] q", "PRelu (p, q)"),
         ("float[3,2] p", "own.Both (p)"),
+        ("float[3,2] p", "own.Constant (p)"),
     ],
 )
 def test_nodes_whose_meaning_stays_are_converted(inputs, node):

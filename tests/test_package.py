@@ -131,6 +131,16 @@ def test_the_modules_that_need_onnx_are_imported_when_asked_for():
     assert run(code) == expected
 
 
+def test_what_onnx_itself_lacks_is_said_by_its_own_error(monkeypatch):
+    def fail(_):
+        raise ModuleNotFoundError("No module named 'google'", name="google")
+
+    monkeypatch.delattr("tileops.onnx.upgrade")
+    monkeypatch.setattr("tileops.onnx.import_module", fail)
+    with pytest.raises(ModuleNotFoundError, match="google"):
+        _ = tileops.onnx.upgrade
+
+
 def test_each_error_is_a_builtin_too():
     for name in set(errors.__all__) - {"TileOpsError"}:
         error = getattr(tileops, name)
