@@ -204,6 +204,23 @@ def test_the_sizes_of_a_tile_may_tell_the_rank_of_another():
     assert kinds(upgrade(model)) == ["Constant", "Tile", "Squeeze", "Constant", "Tile", "Abs"]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "node", "ends"),
+    [
+        ("2, 3", "Softmax <axis = 1> (t)", ["Tile", "Softmax"]),
+        ("2, 3", "Softmax <axis = 0> (t)", ["Softmax", "Reshape"]),
+        ("1, 1, 4, 2", "Upsample <width_scale=2.0, height_scale=1.0> (t)", ["Tile", "Resize"]),
+    ],
+)
+def test_the_rank_of_a_computed_tile_is_that_of_its_input(sizes, node, ends):
+    model = parse_model(
+        f'<ir_version: 3, opset_import: ["": 5]> g (float[{sizes}] x, float n, float a)'
+        f" => (float[b] y) {{ y = Abs (n)  t = Tile (x, n, a)  z = {node} }}"
+    )
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    assert [kind for kind in kinds(upgrade(model)) if kind != "Constant"][-len(ends) :] == ends
+
+
 def test_a_chain_takes_no_more_passes_than_a_node(monkeypatch):
     infer, passes = onnx.shape_inference.infer_shapes, []
     monkeypatch.setattr(
