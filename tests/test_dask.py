@@ -7,6 +7,7 @@ import pytest
 
 import tileops
 from memory import peak_of
+from tileops import execute
 
 pytestmark = pytest.mark.library("dask")
 
@@ -243,3 +244,24 @@ def test_counts_are_computed_at_once(da):
     with pytest.raises(tileops.ShapeError, match="64 at most"):
         tileops.tile(np.ones(2), counts)
     assert computed == [1]
+
+
+def test_what_is_no_text_of_any_length_keeps_its_dtype():
+    executor = execute.library("dask")
+    for values in (np.array(["a", "bc"]), np.array([1, "a"], object)):
+        carried = executor.from_numpy(values, None)
+        assert carried.dtype == values.dtype
+        assert carried.compute().tolist() == values.tolist()
+
+
+def test_elements_of_no_bytes_are_repeated(da):
+    x = da.from_array(np.zeros((2, 3), "V0"), chunks=-1)
+    assert tileops.tile(x, (2, 2)).compute().shape == (4, 6)
+
+
+def test_an_array_of_many_chunks_that_is_not_repeated_is_not_refused(da, monkeypatch):
+    monkeypatch.setattr("tileops.execute.dask._MOST_CHUNKS", 4)
+    x = da.ones(8, chunks=1)
+    assert tileops.tile(x, 1).compute().tolist() == [1] * 8
+    with pytest.raises(tileops.OutputTooLargeError, match="chunks"):
+        tileops.tile(x, 2)

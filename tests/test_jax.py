@@ -201,6 +201,11 @@ def test_sizes_past_int64_do_not_end_the_process():
     assert (done.returncode, done.stdout) == (0, "refused\n" * 7), done.stderr
 
 
+def test_only_bits_of_narrow_elements_are_counted(jax):
+    shape = jax.eval_shape(lambda x: tileops.tile(x, 2**61), jax.numpy.ones(2, "int8"))
+    assert shape.shape == (2**62,)
+
+
 def test_a_donated_input_under_vjp_keeps_the_result(jax):
     x = jax.numpy.arange(1024.0)
     result, _ = jax.vjp(lambda b: tileops.tile(b, 1), x)
