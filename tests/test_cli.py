@@ -158,7 +158,7 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         (["--repeats", "-1", "2"], ["tile: axis 0: repeats[0] is -1", "no count may be negative"]),
         (["--repeats", "1.5"], ["--repeats 1.5", "whole numbers"]),
         (["--repeats", "2,2,1"], ["--repeats 2,2,1", "with spaces between them"]),
-        (["--repeats", "x"], ["--repeats x", "whole numbers"]),
+        (["--repeats", "2", "x"], ["--repeats 2 x", "whole numbers"]),
         (["--repeats"], ["--repeats needs a whole number"]),
         ([], ["--repeats", "Usage: tileops tile SRC DST --repeats INT... [OPTIONS]"]),
         (["--repeats", "99999999999", "99999999999"], ["2**63-1", "reduce the repeats"]),
@@ -488,6 +488,13 @@ def test_a_shape_that_no_array_has_is_refused(tmp_path, descr, shape, text):
         np.lib.format.write_array_header_1_0(file, header)
         file.write(bytes(64))
     refused(run("tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path), "x.npy: ", text)
+
+
+def test_a_file_of_python_2_is_read_without_a_warning(tmp_path, recwarn):
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (2L,), }".ljust(117) + b"\n"
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\1\0v\0" + header + b"\1\2")
+    assert _files.read(tmp_path / "x.npy").tolist() == [1, 2]
+    assert not recwarn.list
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
