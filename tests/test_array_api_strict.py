@@ -21,6 +21,28 @@ def test_every_version_and_device_of_the_standard():
             assert result.device == device
 
 
+def test_the_librarys_own_tile_and_broadcast_repeat(monkeypatch):
+    """Some libraries reshape along chunks alone, and some tiles repeat nothing 0 times."""
+    import array_api_strict as xp
+
+    def own(x, repetitions, tile=xp.tile):
+        assert 0 not in repetitions
+        return tile(x, repetitions)
+
+    x = xp.asarray([[1, 2], [3, 4]])
+    monkeypatch.setattr(xp, "tile", own)
+    for repeats in (0, 2), (0, 1, 3), (2, 0, 2, 0):
+        result = tileops.tile(x, repeats)
+        assert result.shape == np.tile(np.asarray(x), repeats).shape
+        assert result.dtype == x.dtype
+    monkeypatch.delattr(xp, "reshape")
+    for repeats in 2, (2, 3), (3, 1, 2):
+        result = tileops.tile(x, repeats)
+        assert np.array_equal(np.asarray(result), np.tile(np.asarray(x), repeats))
+    result = tileops.expand(x[:1, :], (3, 2, 1))
+    assert np.array_equal(np.asarray(result), [[[1, 2], [1, 2]]] * 3)
+
+
 def test_an_unknown_size_is_refused():
     class Lazy:
         shape = (2, None)

@@ -23,7 +23,7 @@ _NARROW = ("float16", "bfloat16", "float8_", "float6_", "float4_")
 
 def wide_dtype(name: str) -> str | None:
     """Name the wider dtype in which one of few bits is summed; None for any other."""
-    if name == "complex32":
+    if name in {"complex32", "bcomplex32"}:
         return "complex64"
     return "float32" if name.startswith(_NARROW) else None
 
@@ -246,11 +246,26 @@ class Standard(Executor):
 
     def either(self, x: Any, plan: Plan) -> Any:
         """Return what the library's own functions give."""
-        if not plan.is_view:
-            return self.copy(x, plan)
         xp = self.namespace(x)
-        return xp.reshape(spread(xp, x, plan), plan.shape)
+        if not plan.merges:
+            return xp.broadcast_to(x, plan.shape)
+        return self.copy(x, plan)
+
+    def copy(self, x: Any, plan: Plan) -> Any:
+        """Repeat by the library's own tile, which keeps chunks where a reshape may merge them."""
+        xp = self.namespace(x)
+        if not plan.repeated or not _has_tile(xp):
+            return super().copy(x, plan)
+        if 0 in plan.repeats:  # which not every library's tile takes
+            nothing = tuple(slice(0 if r == 0 else None) for r in plan.repeats)
+            x = xp.reshape(x, plan.padded)[nothing]
+        return xp.tile(x, tuple(r or 1 for r in plan.repeats))
 
     def is_integer(self, array: Any) -> bool:
         """Ask the library, whose dtypes may have any names."""
         return bool(self.namespace(array).isdtype(array.dtype, "integral"))
+
+
+def _has_tile(xp: Any) -> bool:
+    """Whether a library has a tile: the standard has one from its version 2023.12 on."""
+    return hasattr(xp, "tile") and getattr(xp, "__array_api_version__", "2023.12") >= "2023.12"
