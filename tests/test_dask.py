@@ -212,6 +212,24 @@ def test_chunks_of_a_class_that_tile_refuses_are_refused_when_they_are_computed(
             tileops.expand(x, (3, 2), copy=copy).compute(scheduler="synchronous")
 
 
+def test_chunks_of_no_library_are_refused_at_once(da):
+    class Lengths:
+        """What Dask takes for an array, and is none of the standard."""
+
+        shape, ndim, dtype = (2, 1), 2, np.dtype(float)
+
+        def __getitem__(self, key):
+            return self
+
+        def __array_function__(self, *_):
+            raise AssertionError
+
+    x = da.from_array(Lengths(), asarray=False, chunks=-1)
+    for counts in (2, (0, 1)):
+        with pytest.raises(tileops.DTypeError, match=r"a chunk of the input is .*Lengths, not an"):
+            tileops.tile(x, counts)
+
+
 def test_importing_dask_does_not_import_its_arrays():
     import subprocess
     import sys

@@ -16,6 +16,7 @@ from tileops._run import run
 from tileops._texts import show
 from tileops._threads import single_threaded
 from tileops.errors import OutputTooLargeError, ShapeError
+from tileops.execute import executor_of
 from tileops.execute.array_api import Executor, native
 from tileops.execute.numpy import executor as numpy_executor
 
@@ -63,8 +64,11 @@ class Dask(Executor):
         return "string" if x.dtype.kind in "UT" else str(x.dtype.name)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
-        """Refuse more chunks than a graph can name."""
-        if not plan.repeated or 0 in plan.shape:
+        """Refuse chunks of no library that is known, and more of them than a graph can name."""
+        if not plan.repeated:
+            return
+        executor_of(operator.name, x._meta, "a chunk of the input")  # noqa: SLF001
+        if 0 in plan.shape:
             return
         for axis in range(-x.ndim, 0):
             count, repeats = x.numblocks[axis], plan.repeats[axis]
