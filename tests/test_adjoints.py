@@ -1,6 +1,6 @@
 """The transposes: sums by index arithmetic, apart from the package."""
 
-import ml_dtypes  # noqa: F401 (NumPy knows bfloat16 by it)
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -117,6 +117,14 @@ def test_narrow_floats_are_summed_in_wider_ones(xp, dtype, count):
         g = xp.plain(ones.view("V2"), dtype)
         result = tileops.expand_adjoint(g, (1, *shape[1:]))
         assert np.all(values_of(xp, result, dtype) == np.dtype(dtype).type(count))
+
+
+@pytest.mark.library("numpy")
+def test_narrow_complex_numbers_are_summed_in_wider_ones():
+    g = np.full(3000, 1 - 1j, ml_dtypes.bcomplex32)
+    result = tileops.tile_adjoint(g, 1, 3000)
+    assert result.dtype == g.dtype
+    assert result.tobytes() == np.array([3000 - 3000j], ml_dtypes.bcomplex32).tobytes()
 
 
 def test_a_shape_larger_than_any_array_is_refused(xp):

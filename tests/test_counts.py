@@ -320,11 +320,20 @@ class Table:
 def test_what_is_no_array_is_refused(x):
     is_made_one = isinstance(x, (list, tuple, int, float, Table))  # of all else it makes an object
     remedy = r", for example numpy\.asarray\(x\)" if is_made_one else ""
+    remedy += ", which has its values alone" if isinstance(x, Table) else ""
     for operator in (tileops.tile, tileops.expand):
         with pytest.raises(
             TypeError, match=rf", not an array; pass an array of .* library{remedy}$"
         ):
             operator(x, 2)
+
+
+def test_counts_that_numpy_makes_an_array_of(x):
+    for counts in (Table(), [Table()]):
+        with pytest.raises(tileops.RepeatsTypeError, match=r"as numpy\.asarray makes of it$"):
+            tileops.tile(x, counts)
+    with pytest.raises(tileops.RepeatsTypeError, match=r"an integer array$"):
+        tileops.tile(x, object())
 
 
 def test_a_list_of_arrays_is_to_be_stacked(xp):

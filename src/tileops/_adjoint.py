@@ -18,7 +18,7 @@ from tileops._texts import show
 from tileops.errors import DTypeError, ShapeError
 from tileops.execute import executor_of, prepare_to_trace
 
-_NUMBERS = ("int", "uint", "float", "bfloat", "complex")
+_NUMBERS = ("int", "uint", "float", "bfloat", "complex", "bcomplex")
 
 
 def _repeats_of_result(

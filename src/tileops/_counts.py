@@ -120,7 +120,7 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
             # torch.compile does not find the index of an enum's member.
             return int(count) if isinstance(count, int) else index(count)
         except Exception as error:
-            raise _not_an_integer(argument, where, describe(count)) from error
+            raise _not_an_integer(argument, where, describe(count), type(count)) from error
     raise _not_an_integer(argument, where, describe(count))
 
 
@@ -172,7 +172,7 @@ def _executor_of(argument: Argument, where: str, array: Any) -> Executor:
     executor = execute.find(array)
     if executor is None:
         found = f"{type_name(type(array))}, an array of no known library"
-        raise _not_an_integer(argument, where, found)
+        raise _not_an_integer(argument, where, found, type(array))
     return executor
 
 
@@ -183,14 +183,18 @@ def values_of(argument: Argument, where: str, executor: Executor, array: Any) ->
     except Exception as error:
         raise argument.type_error(
             f"{argument.operator}: {argument.name}{where} is {type(array).__name__}: traced, "
-            f"masked, sparse or without data, so its values are not known now; {argument.name} "
-            f"must be static: {executor.how_to_be_static}"
+            f"masked, sparse, with a unit or without data, so its values are not known now; "
+            f"{argument.name} must be static: {executor.how_to_be_static}"
         ) from error
 
 
-def _not_an_integer(argument: Argument, where: str, found: str) -> Exception:
+def _not_an_integer(
+    argument: Argument, where: str, found: str, cls: type | None = None
+) -> Exception:
     ways = "a sequence of int" if argument.is_vector else "int, a sequence of int"
     array = "an integer array" if argument.dtype is None else f"an array of {argument.dtype}"
+    if hasattr(cls, "__array__"):
+        array += ", as numpy.asarray makes of it"
     return argument.type_error(
         f"{argument.operator}: {argument.name}{where} is {found}; {argument.noun}s must be "
         f"integers, not bool or float, even if whole; pass {ways} or {array}"

@@ -85,8 +85,10 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
         example = ""
         if type(x) in (list, tuple) and x and find(x[0]) is not None:
             example = "; stack its arrays first"
-        elif isinstance(x, (list, tuple, int, float, complex)) or hasattr(type(x), "__array__"):
-            example = ", for example numpy.asarray(x)"  # of all else it makes an object
+        elif isinstance(x, (list, tuple, int, float, complex)):
+            example = ", for example numpy.asarray(x)"
+        elif hasattr(type(x), "__array__"):  # of all else NumPy makes an object
+            example = ", for example numpy.asarray(x), which has its values alone"
         raise DTypeError(
             f"{name}: {which} is {type_name(type(x))}, not an array; pass an array of NumPy, "
             f"PyTorch, JAX, CuPy, Dask or any Array API library{example}"

@@ -176,7 +176,10 @@ def _read_dims(argument: Argument, value: Any) -> Any:
     if not is_sequence(value):
         return read_counts(argument, value)
     value = entries(argument, value)
-    numbers = read_counts(argument, [1 if _is_unknown(dim) else dim for dim in value])
+    try:
+        numbers = read_counts(argument, [1 if _is_unknown(dim) else dim for dim in value])
+    except argument.type_error as error:
+        raise argument.type_error(f"{error}; a str is a symbol, None is unknown") from error
     pairs = zip(value, numbers, strict=True)
     return tuple((dim or None) if _is_unknown(dim) else number for dim, number in pairs)
 
