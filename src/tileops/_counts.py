@@ -144,6 +144,8 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         _check_dtype(argument, where, executor, array)
     if rank == 1 and exceeds(shape[0], MOST_COUNTS):
         raise _too_many(argument, shape[0])
+    if rank == 0 and executor is of and executor.is_symbolic(array):
+        return (array,)
     values = values_of(argument, where, executor, array)
     if rank == 0:
         return (_read_one(argument, where, values[0], of),)

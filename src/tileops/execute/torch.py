@@ -236,8 +236,8 @@ class Torch(Executor):
         out.view(plan.spread).copy_(x.reshape(plan.split))
 
     def is_symbolic(self, count: Any) -> bool:
-        """Whether a count is a symbolic integer of dynamic shapes."""
-        return isinstance(count, torch.SymInt)
+        """Whether a count is a symbolic integer, which in a trace of torch.jit is a tensor."""
+        return isinstance(count, torch.SymInt) or (is_tracing() and isinstance(count, torch.Tensor))
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
