@@ -80,6 +80,35 @@ def test_a_call_is_exported_as_one_node(kind, call):
         assert [node.op_type for node in proto.graph.node] == [kind]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Converting a tensor to a Python")
+def test_a_model_that_was_traced_serves_other_sizes(tmp_path):
+    """As the exporter without TorchDynamo and OpenVINO's converter do."""
+    import onnxruntime
+    import torch
+
+    class Tokens(torch.nn.Module):
+        def forward(self, x):
+            token = tileops.expand(torch.ones(1, 1, 4), (x.shape[0], 1, 1))
+            x = tileops.tile(torch.cat([token, x], 1), (1, x.shape[1], 2))
+            return x + tileops.expand(x[:1], x.shape)
+
+    model = Tokens().eval()
+    torch.onnx.export(
+        model,
+        (torch.randn(2, 3, 4),),
+        path := tmp_path / "model.onnx",
+        dynamo=False,
+        input_names=["x"],
+        dynamic_axes={"x": {0: "batch", 1: "tokens"}},
+    )
+    session = onnxruntime.InferenceSession(path)
+    for sizes in (2, 3), (5, 2), (1, 1):
+        x = torch.randn(*sizes, 4)
+        (found,) = session.run(None, {"x": x.numpy()})
+        assert found.tobytes() == model(x).numpy().tobytes()
+        assert found.shape == model(x).shape
+
+
 @pytest.mark.parametrize("strict", [True, False])
 def test_an_expand_that_changes_nothing_is_no_node(strict):
     import torch
