@@ -208,6 +208,38 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_axes_that_no_devices_share_are_repeated_by_the_library():
+    """Those of an array whose batch is sharded: the library's own tile keeps that as it is."""
+    code = """
+import jax, numpy as np, tileops
+from tileops.execute import jax as executor
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+concatenate, seen = executor._concatenate, []
+executor._concatenate = lambda x, plan: (seen.append(plan), concatenate(x, plan))[1]
+x = np.arange(16 * 6, dtype=np.float32).reshape(16, 6)
+for kind in (AxisType.Auto, AxisType.Explicit):
+    a = jax.device_put(x, NamedSharding(jax.make_mesh((8,), ("a",), axis_types=(kind,)), P("a")))
+    for repeats, spec in (((1, 4), P("a")), ((3, 1, 4), P(None, "a"))):
+        for f in (lambda a: tileops.tile(a, repeats), jax.jit(lambda a: tileops.tile(a, repeats))):
+            result = f(a)
+            assert np.asarray(result).tobytes() == np.tile(x, repeats).tobytes()
+            there = NamedSharding(a.sharding.mesh, spec)
+            assert result.sharding.is_equivalent_to(there, result.ndim), result.sharding
+            if kind is AxisType.Auto:
+                break  # a traced array does not tell
+    assert not seen or (kind is AxisType.Explicit and not hasattr(jax.lax, "tile"))
+    gradient = jax.jit(jax.grad(lambda a: (tileops.tile(a, (1, 4)) ** 2).sum()))(a)
+    assert np.array_equal(gradient, 8 * x)
+    assert gradient.sharding.is_equivalent_to(a.sharding, 2)
+    seen.clear()
+    tileops.tile(a, (2, 1))
+    assert seen
+    seen.clear()
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def test_an_empty_result_stays_on_the_devices_of_a_sharded_array():
     """On each of them as a whole: JAX gives no values of empty arrays that are sharded."""
     code = """

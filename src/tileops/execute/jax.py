@@ -39,6 +39,9 @@ _NARROW = frozenset(
 _TWO_BITS = (jnp.int2, jnp.uint2)
 """XLA's concatenation of these ends the process: they are carried by bytes, and summed in them."""
 
+_HAS_TILE = hasattr(jax.lax, "tile")
+"""Before JAX 0.9 its tile is a broadcast and a reshape, which Explicit axes refuse."""
+
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
 # What JAX tells of a program names the user's lines, as it does for its own functions.
@@ -81,17 +84,17 @@ class Jax(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
-        is_sharded = _may_be_sharded(x)
+        is_divided = _may_be_divided(x, plan)
         if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
-            return _repeat(x, plan, is_sharded)
+            return _repeat(x, plan, is_divided)
         zero = _zero_bits(x.dtype)
         if zero is None:
-            return _compiled(plan, is_sharded)(x)
+            return _compiled(plan, is_divided)(x)
         device = x.device if _is_apart() else None  # a sharding, where they are several
         if isinstance(device, jax.Device):
-            return _compiled_bits(plan, is_sharded)(x, _resident(zero.dtype, device))
+            return _compiled_bits(plan, is_divided)(x, _resident(zero.dtype, device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
-            return _compiled_bits(plan, is_sharded)(x, zero)
+            return _compiled_bits(plan, is_divided)(x, zero)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; if the array is sharded, by what transposes its repetition.
@@ -142,15 +145,15 @@ class Jax(Executor):
 
 
 @lru_cache(maxsize=1024)
-def _compiled(plan: Plan, is_sharded: bool) -> Any:
+def _compiled(plan: Plan, is_divided: bool) -> Any:
     def repeat(x: Any) -> Any:  # a partial would be what errors of JAX show
-        return _repeat(x, plan, is_sharded)
+        return _repeat(x, plan, is_divided)
 
     return jax.jit(repeat)
 
 
 @lru_cache(maxsize=1024)
-def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
+def _compiled_bits(plan: Plan, is_divided: bool) -> Any:
     """Repeat floats as the integers of their bits.
 
     The compiler would see through a mere view of floats as integers, and move floats. So a zero
@@ -159,7 +162,7 @@ def _compiled_bits(plan: Plan, is_sharded: bool) -> Any:
 
     def repeat(x: Any, zero: Any) -> Any:
         bits = jax.lax.bitcast_convert_type(x, zero.dtype) ^ zero
-        return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_sharded), x.dtype)
+        return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_divided), x.dtype)
 
     return jax.jit(repeat)
 
@@ -197,12 +200,12 @@ def _kept_zero(dtype: Any, device: Any) -> Any:
         return jax.device_put(np.zeros((), dtype))
 
 
-def _repeat(x: Any, plan: Plan, is_sharded: bool) -> Any:
+def _repeat(x: Any, plan: Plan, is_divided: bool) -> Any:
     if plan.is_identity:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
     if not plan.merges and all(map(_is_size, plan.shape)):
         return jnp.broadcast_to(x, plan.shape)
-    if is_sharded and all(map(known, plan.repeats)):
+    if is_divided and all(map(known, plan.repeats)):
         return _concatenate(x, plan)
     return jnp.tile(x, plan.repeats)
 
@@ -216,9 +219,9 @@ def _is_size(count: int) -> bool:
 
 
 def _concatenate(x: Any, plan: Plan) -> Any:
-    """Repeat an array that is sharded: what is concatenated stays so.
+    """Repeat an array whose repeated axes devices share: what is concatenated stays so.
 
-    The library's tile replicates it along axes that are repeated, or refuses.
+    The library's tile replicates the array, or refuses.
     """
     if is_empty(plan.shape):
         return _empty(x, plan.shape)
@@ -304,6 +307,27 @@ def _may_be_sharded(x: Any) -> bool:
     if sharding.mesh.size <= 1:
         return False
     return AxisType.Auto in sharding.mesh.axis_types or any(sharding.spec)
+
+
+def _may_be_divided(x: Any, plan: Plan) -> bool:
+    """Whether an axis that is repeated is divided among devices, or if traced may be.
+
+    An empty result counts as one of such an axis: else it would lie on the default device alone.
+    """
+    if not _may_be_sharded(x):
+        return False
+    sharding, is_traced = jax.typeof(x).sharding, isinstance(x, jax.core.Tracer)
+    kinds = sharding.mesh.axis_types
+    is_refused = AxisType.Explicit in kinds and not _HAS_TILE
+    if is_refused or is_empty(plan.shape) or (is_traced and AxisType.Auto in kinds):
+        return True
+    if is_traced:
+        are_divided = [part is not None for part in sharding.spec]
+    else:
+        parts = x.sharding.shard_shape(x.shape)
+        are_divided = [part != n for n, part in zip(x.shape, parts, strict=True)]
+    repeats = plan.repeats[len(plan.repeats) - x.ndim :]
+    return any(d and not is_equal(r, 1) for d, r in zip(are_divided, repeats, strict=True))
 
 
 executor = Jax()
