@@ -259,7 +259,7 @@ def test_an_image_of_too_many_pixels_names_the_formats_that_hold_them(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "side"), [("y.webp", 16_383), ("y.jpg", 65_500)])
-def test_an_image_may_have_as_many_pixels_as_its_format(tmp_path, name, side):
+def test_an_image_may_have_as_many_pixels_as_its_format_allows(tmp_path, name, side):
     _files.write(tmp_path / name, (1, side, 3), np.dtype(np.uint8), lambda out: out.fill(1))
     with Image.open(tmp_path / name) as image:
         assert image.size == (side, 1)
