@@ -244,6 +244,10 @@ class Standard(Executor):
     def __init__(self, library: str) -> None:
         self.library = library
 
+    def array(self, x: Any) -> Any:
+        """Return the array that a proxy stands for, which not every function of a library takes."""
+        return x if x.__class__ is type(x) else self.namespace(x).reshape(x, x.shape)
+
     def either(self, x: Any, plan: Plan) -> Any:
         """Return what the library's own functions give."""
         xp = self.namespace(x)
