@@ -92,6 +92,10 @@ def test_a_model_that_was_traced_serves_other_sizes(tmp_path):
             x = tileops.tile(torch.cat([token, x], 1), (1, x.shape[1], 2))
             return x + tileops.expand(x[:1], x.shape)
 
+    def native(x):
+        x = torch.cat([torch.ones(len(x), 1, 4), x], 1).repeat(1, x.shape[1], 2)
+        return x + x[:1]
+
     model = Tokens().eval()
     torch.onnx.export(
         model,
@@ -105,8 +109,8 @@ def test_a_model_that_was_traced_serves_other_sizes(tmp_path):
     for sizes in (2, 3), (5, 2), (1, 1):
         x = torch.randn(*sizes, 4)
         (found,) = session.run(None, {"x": x.numpy()})
-        assert found.tobytes() == model(x).numpy().tobytes()
-        assert found.shape == model(x).shape
+        assert found.tobytes() == native(x).numpy().tobytes()
+        assert found.shape == native(x).shape
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -276,27 +276,35 @@ def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
 PAIR = np.array([2, 3])
 
 OF_NUMPY = {
-    "array": tileops.tile,
-    "array that a function holds": lambda x, _: tileops.tile(x, PAIR),
-    "array that a program makes": lambda x, _: tileops.onnx.tile(x, np.array([1, 2])),
-    "entries": lambda x, r: tileops.tile(x, (r[0], 2 * r[1])),
-    "entries, expanded": lambda x, r: tileops.expand(x[:1], (r[1], 3)),
-    "scalar": lambda x, _: tileops.tile(x, (np.int16(3), 1)),
-    "scalar alone": lambda x, _: tileops.tile(x, np.int32(2)),
-    "computed": lambda x, _: tileops.tile(x, (np.prod([2, 2]), 1)),
-    "shape": lambda x, r: x.new_zeros(tileops.tile_shape((2, 3), r)),
+    "array": (tileops.tile, lambda n, m: (n, m)),
+    "array that a function holds": (lambda x, _: tileops.tile(x, PAIR), lambda *_: (2, 3)),
+    "array that a program makes": (
+        lambda x, _: tileops.onnx.tile(x, np.array([1, 2])),
+        lambda *_: (1, 2),
+    ),
+    "entries": (lambda x, r: tileops.tile(x, (r[0], 2 * r[1])), lambda n, m: (n, 2 * m)),
+    "entries, expanded": (
+        lambda x, r: tileops.expand(x[:, None], (1, r[1], 1)),
+        lambda _, m: (1, m, 1),
+    ),
+    "scalar": (lambda x, _: tileops.tile(x, (np.int16(3), 1)), lambda *_: (3, 1)),
+    "scalar alone": (lambda x, _: tileops.tile(x, np.int32(2)), lambda *_: (1, 2)),
+    "computed": (lambda x, _: tileops.tile(x, (np.prod([2, 2]), 1)), lambda *_: (4, 1)),
 }
+"""Programs, and how often each repeats the axes of a tensor by two counts."""
 
 
 @pytest.mark.parametrize("name", OF_NUMPY)
 def test_counts_of_numpy_break_no_graph(torch, counter, name):
-    program = OF_NUMPY[name]
+    program, repeats_of = OF_NUMPY[name]
     compiled = torch.compile(program, fullgraph=True, backend=counter)
     for given in (2, 3), (1, 1), (0, 4), (5, 0):
-        x, counts = torch.randn(2, 3), np.array(given)
-        expected, result = program(x, counts), compiled(x, counts)
-        assert result.shape == expected.shape
-        assert torch.equal(result, expected)
+        x, counts, repeats = torch.randn(2, 3), np.array(given), repeats_of(*given)
+        expected = np.tile(x.numpy()[:, None] if len(repeats) == 3 else x.numpy(), repeats)
+        for call in (program, compiled):  # tileops learns of tensors in the first one
+            result = call(x, counts)
+            assert result.shape == expected.shape
+            assert result.numpy().tobytes() == expected.tobytes()
     assert counter.frame_count == 1
 
 

@@ -146,10 +146,7 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         raise _too_many(argument, shape[0])
     if rank == 0 and executor is of and executor.is_symbolic(array):
         return (array,)
-    values = values_of(argument, where, executor, array)
-    if rank == 0:
-        return (_read_one(argument, where, values[0], of),)
-    return read_counts(argument, tuple(values), of)
+    return read_counts(argument, tuple(values_of(argument, where, executor, array)), of)
 
 
 def _too_many(argument: Argument, number: int | str) -> Exception:
