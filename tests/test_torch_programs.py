@@ -347,6 +347,23 @@ def test_counts_of_numpy_break_no_graph(torch, counter, name):
     assert counter.frame_count == 1
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_counts_without_a_sign_break_no_graph(torch, counter, library, dtype):
+    compiled = torch.compile(tileops.tile, fullgraph=True, backend=counter)
+    x = torch.randn(2, 3)
+    for given in (2, 3), (1, 1), (0, 4), (200, 1):
+        counts = np.array(given, dtype)
+        if library == "torch":
+            counts = torch.tensor(given, dtype=getattr(torch, dtype))
+        for call in (tileops.tile, compiled):  # tileops learns of tensors in the first one
+            assert torch.equal(call(x, counts), x.repeat(given))
+    assert counter.frame_count == 1
+    for of_onnx in (tileops.onnx.tile, torch.compile(tileops.onnx.tile, backend="eager")):
+        with pytest.raises(tileops.RepeatsTypeError, match=f"dtype {dtype}; Tile-13 takes int64"):
+            of_onnx(x, counts)
+
+
 @pytest.mark.parametrize("count", [np.float64(2), np.bool_(True), np.complex64(2), PAIR * 1.0])
 def test_counts_of_numpy_that_are_no_integers_are_refused_in_a_compiled_program(torch, count):
     torch._dynamo.reset()

@@ -239,6 +239,12 @@ class Torch(Executor):
         """Whether a count is a symbolic integer, which in a trace of torch.jit is a tensor."""
         return isinstance(count, torch.SymInt) or (is_tracing() and isinstance(count, torch.Tensor))
 
+    def numbers(self, array: Any) -> list[Any]:
+        """Return the values of counts; TorchDynamo reads only those of dtypes with a sign."""
+        if is_dynamo_compiling() and not array.dtype.is_signed:
+            array = array.to(torch.int64)
+        return super().numbers(array)
+
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Copy a NumPy array onto a device, such as "cpu" or "cuda:1"."""
         if array.dtype.name == "bfloat16":
