@@ -48,6 +48,15 @@ def test_constant_counts_become_a_constant():
     assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
 
 
+def test_a_description_that_is_no_text_stays():
+    model = constant()
+    model.graph.node[2].doc_string = "as wide as the room"
+    raw = model.SerializeToString().replace(b"as wide", b"\xff\xfe wide")
+    upgraded = upgrade(onnx.load_from_string(raw))
+    assert b"\xff\xfe wide as the room" in upgraded.SerializeToString()
+    assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
+
+
 def test_a_model_may_import_onnx_s_own_domain_by_its_long_name():
     model = constant()
     model.opset_import[0].domain = "ai.onnx"

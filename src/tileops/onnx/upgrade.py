@@ -260,8 +260,9 @@ def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: An
         raise type(error)(f"{name_of(node)}: {error}") from error
     if repeats is None:
         return []
-    tile = helper.make_node("Tile", [node.input[0], repeats], node.output, node.name)
-    tile.doc_string = node.doc_string
+    tile = deepcopy(node)
+    tile.ClearField("domain")
+    tile.input[1:] = [repeats]
     return [*made.nodes, tile]
 
 
