@@ -708,6 +708,14 @@ def test_a_name_that_is_no_text_is_refused(backend):
     refused(backend, onnx.load_from_string(raw), "is not text")
 
 
+@pytest.mark.parametrize("name", [b"left", b"right", b"joined", b"both", b"axis", b"Concat"])
+def test_a_name_of_a_node_that_is_no_text_is_refused(backend, name):
+    node = helper.make_node("Concat", ["left", "right"], ["joined"], name="both", axis=0)
+    raw = node.SerializeToString().replace(name, b"\xff\xfe" + name[2:])
+    with pytest.raises(tileops.UnsupportedError, match="is not text"):
+        backend.run_node(onnx.NodeProto.FromString(raw), [np.ones(1), np.ones(1)])
+
+
 def test_a_prepared_model_stays_as_it_was_checked(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (float[n] x) => (float[m] y) '
@@ -742,12 +750,17 @@ def test_a_negative_size_that_is_declared_is_unknown_as_in_onnxruntime(backend):
     assert backend.run_model(model, given)[0].shape == (6, 1)
 
 
-def test_a_model_too_large_for_the_checker_is_refused(backend, monkeypatch):
-    def check(_):
+def test_what_is_too_large_for_the_checker_is_refused(backend, monkeypatch):
+    def check(*_):
         raise EncodeError("Failed to serialize proto")
 
     monkeypatch.setattr(onnx.checker, "check_model", check)
-    refused(backend, parse_model(CHAIN), "too large for onnx.checker.* 2 GiB")
+    monkeypatch.setattr(onnx.checker, "check_node", check)
+    text = "too large for onnx.checker.* 2 GiB"
+    refused(backend, parse_model(CHAIN), f"the model is {text}")
+    node = helper.make_node("Identity", ["x"], ["y"])
+    with pytest.raises(tileops.UnsupportedError, match=f"the node is {text}"):
+        backend.run_node(node, [np.ones(1)])
 
 
 def test_graphs_inside_of_very_many_are_refused(backend):
@@ -791,10 +804,55 @@ def test_external_data_in_a_list_of_tensors_are_not_followed(backend, tmp_path):
         backend.run_node(node, [np.ones(1)])
 
 
+def holding(graph):
+    """Make a node with a graph in an attribute of a name that ONNX's checker lets pass."""
+    node = helper.make_node("Identity", ["x"], ["y"])
+    node.attribute.append(helper.make_attribute("__graph", graph))
+    return node
+
+
+def test_external_data_in_a_graph_inside_of_a_node_are_not_followed(backend, tmp_path):
+    same = [helper.make_node("Identity", ["t"], ["z"])]
+    outputs = [helper.make_tensor_value_info("z", TensorProto.INT64, [1])]
+    tensors = [external("t", tmp_path / "nothing")]
+    node = holding(helper.make_graph(same, "inner", [], outputs, tensors))
+    with pytest.raises(tileops.UnsupportedError, match="initializer 't': its data lie outside"):
+        backend.run_node(node, [np.ones(1)])
+
+
+def test_external_data_in_a_list_of_sparse_tensors_are_not_followed(backend, tmp_path):
+    where = numpy_helper.from_array(np.array([0]), "i")
+    sparse = helper.make_sparse_tensor(external("s", tmp_path / "nothing"), where, [3])
+    node = helper.make_node("Identity", ["x"], ["y"])
+    attribute = node.attribute.add(name="__odd", type=onnx.AttributeProto.SPARSE_TENSORS)
+    attribute.sparse_tensors.append(sparse)
+    with pytest.raises(tileops.UnsupportedError, match=r"'y' \(Identity\): its value is sparse"):
+        backend.run_node(node, [np.ones(1)])
+    model = parse_model(CHAIN)
+    model.graph.node[1].attribute.append(attribute)
+    refused(backend, model, "its value is sparse")
+
+
+def test_graphs_inside_of_very_many_in_a_node_are_refused(backend):
+    graph = helper.make_graph([], "inner", [], [])
+    node = holding(graph)
+    inner = node.attribute[0].g
+    for _ in range(2000):
+        branch = inner.node.add(op_type="If", output=["z"]).attribute.add(
+            name="then_branch", type=onnx.AttributeProto.GRAPH
+        )
+        inner = branch.g
+        inner.name = "inner"
+    with pytest.raises(tileops.UnsupportedError, match="graphs inside of 34 others"):
+        backend.run_node(node, [np.ones(1)])
+
+
 def test_one_name_may_stand_for_two_values(backend):
     node = helper.make_node("Tile", ["x", "x"], ["y"])
     assert backend.run_node(node, [np.array([2]), np.array([3])])[0].tolist() == [2, 2, 2]
     assert backend.run_node(node, {"x": np.array([2])})[0].tolist() == [2, 2]
+    node = helper.make_node("Concat", ["x", "x", "x (input 0)"], ["y"], axis=0)
+    assert backend.run_node(node, [np.array([n]) for n in (1, 2, 3)])[0].tolist() == [1, 2, 3]
 
 
 def test_defaults_are_what_the_model_declares(backend):

@@ -1,5 +1,7 @@
 """What is asked of an ONNX model before anything in it is read."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import onnx
@@ -8,7 +10,15 @@ from onnx.external_data_helper import uses_external_data
 
 from tileops._texts import show, type_name
 from tileops.errors import DTypeError, UnsupportedError
-from tileops.onnx._models import FIRST_IR, TYPES, declared_in, graphs_in, name_of, own_opsets
+from tileops.onnx._models import (
+    FIRST_IR,
+    TYPES,
+    declared_in,
+    graphs_in,
+    inner_graphs,
+    name_of,
+    own_opsets,
+)
 
 INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner"
 """How functions become nodes of the graph, also those of another opset."""
@@ -46,12 +56,19 @@ def check_opset(owner: str, version: int) -> None:
 
 def check_model(model: Any) -> None:
     """Refuse a model that ONNX's checker refuses, or is too large or too deep for."""
-    try:
+    with writing_out("model"):
         onnx.checker.check_model(model)
+
+
+@contextmanager
+def writing_out(what: str) -> Iterator[None]:
+    """Refuse what is too large or too deep for ONNX's checker, which runs inside."""
+    try:
+        yield
     except (EncodeError, ValueError) as error:
         raise UnsupportedError(
-            "the model is too large for onnx.checker, which writes it out, in 2 GiB at most, or "
-            "its graphs are nested too deep; make its largest initializers inputs, or unnest them"
+            f"the {what} is too large for onnx.checker, which writes it out, in 2 GiB at most, or "
+            f"its graphs are nested too deep; make its largest tensors inputs, or unnest them"
         ) from error
 
 
@@ -59,13 +76,7 @@ def check_graph(graph: Any) -> None:
     """Refuse data outside of the model, sparse tensors, and names and types that are none."""
     for inner in graphs_in(graph):
         declared = declared_in(inner)
-        names = [value.name for value in (*declared, *inner.initializer)]
-        for node in inner.node:
-            names += (*node.input, *node.output, node.name, node.op_type, node.domain)
-            names += [attribute.name for attribute in node.attribute]
-        for name in names:
-            if not isinstance(name, str):
-                raise UnsupportedError(f"the name {name!r} in the model is not text")
+        _check_names([value.name for value in (*declared, *inner.initializer)])
         for value in declared:
             kind = value.type.tensor_type.elem_type
             if kind and kind not in TYPES:
@@ -76,13 +87,21 @@ def check_graph(graph: Any) -> None:
         for tensor in inner.initializer:
             _check_inside(f"initializer {tensor.name!r}", tensor)
         for node in inner.node:
-            check_attributes(node)
+            _check_parts(node)
 
 
-def check_attributes(node: Any) -> None:
-    """Refuse a node's tensors if their data lie outside of the model or are sparse."""
+def check_single(node: Any) -> None:
+    """Refuse in a node, and in the graphs inside it, what `check_graph` refuses."""
+    for graph in inner_graphs(node):
+        check_graph(graph)
+    _check_parts(node)
+
+
+def _check_parts(node: Any) -> None:
+    names = [*node.input, *node.output, node.name, node.op_type, node.domain]
+    _check_names([*names, *(attribute.name for attribute in node.attribute)])
     for attribute in node.attribute:
-        if attribute.HasField("sparse_tensor"):
+        if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
             raise UnsupportedError(f"{name_of(node)}: its value is sparse; make it dense")
         for tensor in (attribute.t, *attribute.tensors):
             _check_inside(name_of(node), tensor)
@@ -91,6 +110,12 @@ def check_attributes(node: Any) -> None:
                 f"{name_of(node)}: its attribute {attribute.name!r} refers to one of a function, "
                 f"and it is in none"
             )
+
+
+def _check_names(names: list[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise UnsupportedError(f"the name {name!r} in the model is not text")
 
 
 def _check_inside(owner: str, tensor: Any) -> None:

@@ -20,11 +20,12 @@ from tileops.execute.carrying import executor_for, to_host, to_library
 from tileops.execute.numpy import PLAIN
 from tileops.onnx._checks import (
     INLINE,
-    check_attributes,
     check_graph,
     check_model,
     check_opset,
+    check_single,
     opset_of,
+    writing_out,
 )
 from tileops.onnx._models import dims_of, dtype_of, read_tensor
 from tileops.onnx._nodes import check_node, run_node
@@ -195,17 +196,14 @@ class _LibraryBackend(Backend):
         if not isinstance(opset, int) or isinstance(opset, bool):
             raise DTypeError(f"opset_version is {describe(opset)}; pass an int")
         check_opset("opset_version", opset)
-        check_attributes(node)
+        check_single(node)
         check_node(node, opset)
-        super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
+        with writing_out("node"):
+            super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
         alone = deepcopy(node)
-        if not isinstance(inputs, Mapping):
-            # A name may stand there twice, with two values.
-            names = list(node.input)
-            alone.input[:] = [
-                name if names.count(name) == 1 else f"{name} (input {i})"
-                for i, name in enumerate(names)
-            ]
+        if not isinstance(inputs, Mapping) and len(set(node.input)) < len(node.input):
+            # A name stands there twice, and may have two values.
+            alone.input[:] = [f"{name} (input {i})" for i, name in enumerate(node.input)]
         undeclared = dict.fromkeys(alone.input, onnx.TypeProto.Tensor())
         prepared = _Prepared(
             [alone], undeclared, list(node.output), {}, opset, cls.executor, device, max_bytes
