@@ -732,6 +732,16 @@ def test_a_prepared_model_stays_as_it_was_checked(backend):
         assert run.run([x])[0].tolist() == [1, 2, 1, 2]
 
 
+def test_prepared_models_are_told_apart_as_other_backends_are(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[2, 3] x) => (float[m, n] y) '
+        "<int64[2] counts = {2, 1}> { y = Tile (x, counts) }"
+    )
+    one, other = backend.prepare(model), backend.prepare(model)
+    assert one != other
+    assert len({one, other, one}) == 2
+
+
 @pytest.mark.library("numpy", "dask")
 def test_text_of_a_model_is_repeated(backend):
     model = parse_model(

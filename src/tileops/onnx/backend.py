@@ -224,7 +224,7 @@ class _LibraryBackend(Backend):
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Prepared(BackendRep):
     """A checked graph, whose nodes run in their order."""
 
