@@ -9,6 +9,9 @@ from tileops.errors import DTypeError
 from tileops.onnx._models import constant_of, name_of
 from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset
 
+_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+"""The names of types by their numbers: protobuf writes a list of all to look one up."""
+
 
 def check_types(graph: Any, opset: int) -> None:
     """Refuse nodes of types that their opset lacks, and values that are declared of others.
@@ -77,5 +80,4 @@ def _result_type(node: Any, types: dict[str, int]) -> int:
 
 def _name(number: int) -> str:
     """Name a type as schemas do; one that is none, which the checker may pass, by its number."""
-    known = number in onnx.TensorProto.DataType.values()
-    return f"tensor({onnx.TensorProto.DataType.Name(number).lower() if known else number})"
+    return f"tensor({_NAMES.get(number, number)})"
