@@ -189,16 +189,21 @@ def test_donating_the_input_keeps_the_result(jax):
 
 def test_sizes_past_int64_do_not_end_the_process():
     code = (
-        "import jax.numpy as jnp, tileops\n"
+        "import jax, jax.numpy as jnp, tileops\n"
         "for repeats in (2**62, (2**32, 2**32), 2**100, (2**40, 0, 2**40)):\n"
         "    try: tileops.tile(jnp.ones((2, 1)), repeats)\n"
         "    except tileops.OutputTooLargeError: print('refused')\n"
         "for dtype in (jnp.int4, jnp.uint2, jnp.float4_e2m1fn):\n"
         "    try: tileops.tile(jnp.ones((2, 1), dtype), 2**60)\n"
         "    except tileops.OutputTooLargeError: print('refused')\n"
+        "    try: tileops.tile_adjoint(jnp.ones(0, dtype), 2**61, 0)\n"
+        "    except tileops.OutputTooLargeError: print('refused')\n"
+        "try: tileops.tile_adjoint(jnp.ones(0, jnp.bfloat16), 2**61, 0)\n"
+        "except jax.errors.JaxRuntimeError: print('out of memory')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "refused\n" * 7), done.stderr
+    expected = "refused\n" * 10 + "out of memory\n"
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
 def test_only_bits_of_narrow_elements_are_counted(jax):

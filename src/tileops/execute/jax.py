@@ -74,13 +74,8 @@ class Jax(Executor):
         return super().shape(name, x)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
-        """Refuse more bits of narrow elements than XLA counts: past that it ends the process."""
-        if x.dtype in _NARROW and extent(plan.shape) > LIMIT // 8:
-            raise OutputTooLargeError(
-                f"{operator.name}: the result's shape {show(plan.shape)} of {x.dtype} is larger "
-                f"than any array of JAX, whose bits are counted, up to 2**63-1; reduce the "
-                f"{operator.argument.name} or the input"
-            )
+        """Refuse narrow elements whose bits are more than XLA counts."""
+        _check_bits(operator.name, x.dtype, plan.shape, operator.argument.name)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array; eagerly by a compiled function, one call for four."""
@@ -106,10 +101,13 @@ class Jax(Executor):
         if not plan.repeated:
             return super().sum(name, g, plan, shape)
         wide = "int8" if g.dtype in _TWO_BITS else wide_dtype(self.dtype(g))
+        if is_empty(plan.shape):
+            # Only here may the result be larger than `g`: wider, it may be more than XLA can count.
+            _check_bits(name, g.dtype, shape, "shape")
+            zero = jax.lax.reduce_sum(g.astype(wide or g.dtype), axes=tuple(range(g.ndim)))
+            return jnp.broadcast_to(zero.astype(g.dtype), shape)
         if wide is not None:
             return self.sum(name, g.astype(wide), plan, shape).astype(g.dtype)
-        if is_empty(plan.shape):
-            return jnp.broadcast_to(jax.lax.reduce_sum(g, axes=tuple(range(g.ndim))), shape)
         is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
         if _may_be_sharded(g) and not is_by_hand:
             return _sum_sharded(g, plan, shape)
@@ -142,6 +140,15 @@ class Jax(Executor):
         except RuntimeError:
             return False
         return number in map(str, range(found)) if colon else found > 0
+
+
+def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) -> None:
+    """Refuse more bits of narrow elements than XLA counts: past that it ends the process."""
+    if dtype in _NARROW and extent(shape) > LIMIT // 8:
+        raise OutputTooLargeError(
+            f"{name}: the result's shape {show(shape)} of {dtype} is larger than any array of JAX, "
+            f"whose bits are counted, up to 2**63-1; reduce the {argument} or the input"
+        )
 
 
 @lru_cache(maxsize=1024)
