@@ -107,7 +107,7 @@ def test_an_array_whose_module_is_not_there():
 
 
 def test_values_that_numpy_does_not_know_are_refused():
-    executor = tileops.execute.find(Text([1]))
+    executor = tileops.execute.find_executor(Text([1]))
     with pytest.raises(TypeError, match=r"NumPy does not know .*\.Text as an array"):
         executor.to_numpy(Text([1]))
 

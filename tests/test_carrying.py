@@ -33,7 +33,7 @@ def test_a_library_that_makes_arrays_of_another_is_refused(monkeypatch):
 
 @pytest.mark.library("torch")
 def test_what_a_library_cannot_hold_is_refused():
-    torch = execute.library("torch")
+    torch = execute.executor_named("torch")
     with pytest.raises(tileops.DTypeError, match=r"^Tile-13: torch cannot hold string on its def"):
         carrying.to_library("Tile-13", np.array(["a"], object), torch, None)
     with pytest.raises(tileops.DTypeError, match=r"cannot hold float64 on its device nowhere: "):
@@ -42,7 +42,7 @@ def test_what_a_library_cannot_hold_is_refused():
 
 @pytest.mark.library("array_api_strict")
 def test_a_lack_of_memory_stays_one(monkeypatch):
-    strict = execute.library("array_api_strict")
+    strict = execute.executor_named("array_api_strict")
 
     def fail(*_, **_options):
         raise MemoryError

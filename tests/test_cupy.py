@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops.execute import library
+from tileops.execute import executor_named
 
 pytestmark = pytest.mark.library("cupy")
 
@@ -78,14 +78,14 @@ def test_records_keep_every_byte(cp, dtype):
         tileops.tile(x[::-1], (2, 3))[::-1],
     ):
         assert result.dtype == dtype
-        assert library("cupy").to_numpy(result).tobytes() == expected.tobytes()
+        assert executor_named("cupy").to_numpy(result).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("device", [None, "cuda", "cuda:0"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", RECORDS[0]], ids=str)
 def test_a_scalar_from_the_host_keeps_its_bits(dtype, device):
     """The library would clear the memory for a -0.0."""
-    value, executor = np.array(-0.0).astype(dtype), library("cupy")
+    value, executor = np.array(-0.0).astype(dtype), executor_named("cupy")
     x = executor.from_numpy(value, device)
     assert (x.shape, x.dtype) == ((), value.dtype)
     assert executor.to_numpy(x).tobytes() == value.tobytes()
@@ -98,7 +98,7 @@ def test_values_are_read_in_the_stream_of_their_own_device(cp):
     with cp.cuda.Device(0):
         x, counts = cp.arange(12).reshape(4, 3)[::2], cp.array([2, 9, 3])[::2]
     with cp.cuda.Device(1), cp.cuda.Stream(non_blocking=True):
-        assert library("cupy").to_numpy(x).tolist() == [[0, 1, 2], [6, 7, 8]]
+        assert executor_named("cupy").to_numpy(x).tolist() == [[0, 1, 2], [6, 7, 8]]
         assert tileops.tile(x, counts).shape == (4, 9)
 
 

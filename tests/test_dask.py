@@ -265,7 +265,7 @@ def test_counts_are_computed_at_once(da):
 
 
 def test_what_is_no_text_of_any_length_keeps_its_dtype():
-    executor = execute.library("dask")
+    executor = execute.executor_named("dask")
     for values in (np.array(["a", "bc"]), np.array([1, "a"], object)):
         carried = executor.from_numpy(values, None)
         assert carried.dtype == values.dtype

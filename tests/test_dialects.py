@@ -95,7 +95,7 @@ def test_bad_counts_allocate_nothing(name, arguments, monkeypatch):
     def copy(*_arguments):
         raise AssertionError
 
-    monkeypatch.setattr(type(execute.library("numpy")), "copy", copy)
+    monkeypatch.setattr(type(execute.executor_named("numpy")), "copy", copy)
     x = np.zeros((2, 3), np.float32)
 
     def refused():

@@ -459,7 +459,7 @@ def test_arrays_are_carried_to_the_device_that_is_named():
     code = """
 import jax, numpy as np
 from tileops import execute
-executor = execute.library("jax")
+executor = execute.executor_named("jax")
 for name, number in ((None, 0), ("cpu", 0), ("cpu:3", 3)):
     there = executor.from_numpy(np.ones(2, np.float32), name)
     assert there.devices() == {jax.devices("cpu")[number]}, name

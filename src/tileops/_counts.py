@@ -168,7 +168,7 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
 
 def _executor_of(argument: Argument, where: str, array: Any) -> Executor:
     """Return the executor of an array of counts, or refuse one of no known library."""
-    executor = execute.find(array)
+    executor = execute.find_executor(array)
     if executor is None:
         found = f"{type_name(type(array))}, an array of no known library"
         raise _not_an_integer(argument, where, found, type(array))

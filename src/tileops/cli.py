@@ -174,7 +174,7 @@ def _apply(
         )
     # Where nothing is written no image is too large for the caller's limit.
     x = _files.read(src, inf if max_bytes is not None and 0 in counts else max_bytes)
-    shape = execute.library("numpy").plan(operator, x, tuple(counts)).shape
+    shape = execute.executor_named("numpy").plan(operator, x, tuple(counts)).shape
     if max_bytes is not None:
         check_limit(argument, shape, x.itemsize, max_bytes)
     executor, carried = _carry(library, x, device)
@@ -232,7 +232,7 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
 def _load(library: str) -> Executor:
     """Import a library, or say why it cannot be used: it may be there and miss something itself."""
     try:
-        return execute.library(library)
+        return execute.executor_named(library)
     except Exception as error:
         is_absent = isinstance(error, ModuleNotFoundError) and error.name == library
         state = "not installed" if is_absent else f"broken ({_one_line(error)})"

@@ -64,8 +64,8 @@ _MOST_CLASSES = 1024
 
 
 @cache
-def library(name: str) -> Executor:
-    """Return the executor of a library, by the library's name; this imports the library.
+def executor_named(name: str) -> Executor:
+    """Return the executor of the library of this name, which is imported.
 
     A library without a module here is taken for one of the Array API standard.
     """
@@ -80,10 +80,10 @@ _standard = cache(Standard)
 
 def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
     """Return the executor of an array's library; DTypeError if this is not an array."""
-    executor = find(x)
+    executor = find_executor(x)
     if executor is None:
         example = ""
-        if type(x) in (list, tuple) and x and find(x[0]) is not None:
+        if type(x) in (list, tuple) and x and find_executor(x[0]) is not None:
             example = "; stack its arrays first"
         elif isinstance(x, (list, tuple, int, float, complex)):
             example = ", for example numpy.asarray(x)"
@@ -96,7 +96,7 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
     return executor
 
 
-def find(x: Any) -> Executor | None:
+def find_executor(x: Any) -> Executor | None:
     """Return the executor of an array's library, or None."""
     executor = executors.get(type(x))
     if executor is not None:
@@ -119,7 +119,7 @@ def find(x: Any) -> Executor | None:
         return None
     name = next((name for name, test in _TESTS.items() if _holds(test, x)), None)
     if name is not None:
-        executor = library(name)
+        executor = executor_named(name)
     elif hasattr(x, "__array_namespace__") and not isinstance(x, type):
         # Not imported: its class may have come here without its module.
         executor = _standard(_package(x.__class__))
@@ -145,7 +145,7 @@ def _package(cls: type) -> str:
 def is_symbolic(count: Any) -> bool:
     """Whether a count is a symbolic integer of a library in use."""
     name = _package(type(count))
-    return name in LIBRARIES and name in sys.modules and library(name).is_symbolic(count)
+    return name in LIBRARIES and name in sys.modules and executor_named(name).is_symbolic(count)
 
 
 def prepare_to_trace(counts: Any = None) -> Any:
@@ -164,7 +164,7 @@ def prepare_to_trace(counts: Any = None) -> Any:
 
 # Not in the first call: one that another thread makes while the process forks would leave the
 # child with an import that nobody ends.
-executors[np.ndarray] = library("numpy")
+executors[np.ndarray] = executor_named("numpy")
 
 
 # Tensors are known from the start: what is learnt after torch.compile has looked, it must redo.

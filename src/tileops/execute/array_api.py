@@ -62,9 +62,9 @@ class Executor:
 
     def __reduce__(self) -> Any:
         """Stay the only one of its library in copies and pickles."""
-        from tileops.execute import library  # noqa: PLC0415 (it imports this module)
+        from tileops.execute import executor_named  # noqa: PLC0415 (it imports this module)
 
-        return library, (self.library,)
+        return executor_named, (self.library,)
 
     def namespace(self, x: Any) -> Any:
         """Return the functions of the standard."""

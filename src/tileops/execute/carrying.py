@@ -17,7 +17,7 @@ def executor_for(library: str) -> Executor:
             f"the library is {describe(library)}; pass its name, such as 'numpy'"
         )
     try:
-        executor = execute.library(library)
+        executor = execute.executor_named(library)
         if library not in execute.LIBRARIES:
             _check_makes_arrays(executor)
     except (AttributeError, ImportError, TypeError, ValueError) as error:
@@ -31,7 +31,7 @@ def executor_for(library: str) -> Executor:
 
 def _check_makes_arrays(executor: Executor) -> None:
     made = executor.from_numpy(np.zeros(1), None)
-    if execute.find(made) is not executor:
+    if execute.find_executor(made) is not executor:
         raise TypeError(f"its asarray makes a {type_name(type(made))}, which is not its own")
 
 

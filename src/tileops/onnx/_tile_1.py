@@ -70,7 +70,7 @@ def _no_number(argument: Argument, found: str, dtypes: tuple[str, ...]) -> Excep
 
 
 def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> Any:
-    executor = execute.find(array)
+    executor = execute.find_executor(array)
     if executor is None:
         found = f"{type_name(type(array))}, an array of no known library"
         raise _no_number(argument, found, dtypes)

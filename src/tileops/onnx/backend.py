@@ -249,7 +249,9 @@ class _Prepared(BackendRep):
     def run(self, inputs: Any) -> tuple[Any, ...]:  # type: ignore[override]
         """Run the graph on arrays, in the order of its inputs or by name."""
         given = self._bind(inputs)
-        is_of_library = any(execute.find(value) is self.executor for value in given.values())
+        is_of_library = any(
+            execute.find_executor(value) is self.executor for value in given.values()
+        )
         values = {**self.constants, **given}
         last_use = {name: i for i, node in enumerate(self.nodes) for name in node.input}
         last_use |= dict.fromkeys(self.outputs, -1)  # kept to the end
@@ -296,8 +298,8 @@ class _Prepared(BackendRep):
         return given
 
     def _check_kind(self, name: str, value: Any) -> None:
-        taken = {"numpy": execute.library("numpy"), self.executor.library: self.executor}
-        if execute.find(value) not in taken.values():
+        taken = {"numpy": execute.executor_named("numpy"), self.executor.library: self.executor}
+        if execute.find_executor(value) not in taken.values():
             raise DTypeError(
                 f"input {name!r} is {type_name(type(value))}; pass an array of {' or '.join(taken)}"
             )
