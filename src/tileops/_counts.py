@@ -13,36 +13,42 @@ MOST_COUNTS = 2**20
 """The most counts that are read, except from a tuple or list: no array has so many axes."""
 
 
-def read_counts(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:
+def read_counts(
+    argument: Argument, value: Any, input_executor: Executor | None = None
+) -> tuple[int, ...]:
     """Turn an int, a sequence of ints or an integer array into a tuple of ints.
 
     Every fixed-width count becomes a Python int, so that no arithmetic on counts can
-    overflow. Symbolic integers stay as they are. Where `of` is given, it is the executor of the
-    array to be repeated, and symbols of any other library are refused.
+    overflow. Symbolic integers stay as they are. `input_executor` is that of the array to
+    be repeated, if there is one: symbols of any other library are refused.
     """
     if type(value) is not tuple:
         if not isinstance(value, (tuple, list)):
-            return _read_other(argument, value, of)
+            return _read_other(argument, value, input_executor)
         value = _as_tuple(argument, value)
     for count in value:  # of few counts, a loop takes half the time of a set of their types
         if type(count) is not int:
-            return tuple(_read_one(argument, f"[{i}]", n, of) for i, n in enumerate(value))
+            return tuple(
+                _read_one(argument, f"[{i}]", n, input_executor) for i, n in enumerate(value)
+            )
     return value  # type: ignore[no-any-return]
 
 
-def read_shape(argument: Argument, value: Any, of: Executor | None = None) -> tuple[int, ...]:
+def read_shape(
+    argument: Argument, value: Any, input_executor: Executor | None = None
+) -> tuple[int, ...]:
     """Read the shape of an input, where a caller gives it, and refuse sizes out of range."""
-    shape = read_counts(argument, value, of)
+    shape = read_counts(argument, value, input_executor)
     check_counts(argument, shape)
     return shape
 
 
-def _read_other(argument: Argument, value: Any, of: Executor | None) -> tuple[int, ...]:
+def _read_other(argument: Argument, value: Any, input_executor: Executor | None) -> tuple[int, ...]:
     if is_array(value):
-        return _read_array(argument, "", value, of)
+        return _read_array(argument, "", value, input_executor)
     if is_sequence(value):
-        return read_counts(argument, entries(argument, value), of)
-    count = _read_one(argument, "", value, of)
+        return read_counts(argument, entries(argument, value), input_executor)
+    count = _read_one(argument, "", value, input_executor)
     if argument.is_vector:
         raise argument.error(
             f"{argument.operator}: {argument.name} is {show(count)}, a single {argument.noun}; it "
@@ -97,22 +103,22 @@ def is_array(value: Any) -> bool:
         return False
 
 
-def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -> int:
+def _read_one(argument: Argument, where: str, count: Any, input_executor: Executor | None) -> int:
     if type(count) is int:
         return count
     if is_array(count) and len(count.shape) == 0:
-        return _read_array(argument, where, count, of)[0]
+        return _read_array(argument, where, count, input_executor)[0]
     if is_array(count) or is_sequence(count):
         raise argument.type_error(
             f"{argument.operator}: {argument.name}{where} is {describe(count)}; {argument.noun}s "
             f"must be integers in one dimension; flatten {argument.name}"
         )
     if execute.is_symbolic(count):
-        if of is not None and not of.is_symbolic(count):
+        if input_executor is not None and not input_executor.is_symbolic(count):
             raise argument.type_error(
                 f"{argument.operator}: {argument.name}{where} is the symbolic size {count}, which "
-                f"{of.library} arrays cannot have; pass integers, or an array of the library that "
-                f"traces"
+                f"{input_executor.library} arrays cannot have; pass integers, or an array of the "
+                f"library that traces"
             )
         return count  # type: ignore[no-any-return]
     if not isinstance(count, bool):
@@ -124,7 +130,9 @@ def _read_one(argument: Argument, where: str, count: Any, of: Executor | None) -
     raise _not_an_integer(argument, where, describe(count))
 
 
-def _read_array(argument: Argument, where: str, array: Any, of: Executor | None) -> tuple[int, ...]:
+def _read_array(
+    argument: Argument, where: str, array: Any, input_executor: Executor | None
+) -> tuple[int, ...]:
     array = execute.prepare_to_trace(array)
     executor = _executor_of(argument, where, array)
     shape = array.shape
@@ -144,9 +152,9 @@ def _read_array(argument: Argument, where: str, array: Any, of: Executor | None)
         _check_dtype(argument, where, executor, array)
     if rank == 1 and exceeds(shape[0], MOST_COUNTS):
         raise _too_many(argument, shape[0])
-    if rank == 0 and executor is of and executor.is_symbolic(array):
+    if rank == 0 and executor is input_executor and executor.is_symbolic(array):
         return (array,)
-    return read_counts(argument, tuple(values_of(argument, where, executor, array)), of)
+    return read_counts(argument, tuple(values_of(argument, where, executor, array)), input_executor)
 
 
 def _too_many(argument: Argument, number: int | str) -> Exception:
