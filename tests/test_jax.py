@@ -127,7 +127,7 @@ def is_apart(request, monkeypatch):
 
     executor._kept_zero.cache_clear()
     if request.param:
-        monkeypatch.setattr(executor, "_is_apart", lambda: True)
+        monkeypatch.setattr(executor, "_defaults_to_accelerator", lambda: True)
     return request.param
 
 

@@ -85,7 +85,8 @@ class Jax(Executor):
         zero = _zero_bits(x.dtype)
         if zero is None:
             return _compiled(plan, is_divided)(x)
-        device = x.device if _is_apart() else None  # a sharding, where they are several
+        # A sharding, where they are several.
+        device = x.device if _defaults_to_accelerator() else None
         if isinstance(device, jax.Device):
             return _compiled_bits(plan, is_divided)(x, _resident(zero.dtype, device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
@@ -186,8 +187,8 @@ def _zero_bits(dtype: Any) -> Any:
     return np.uint8(0) if dtype.name.startswith("float8") else None
 
 
-def _is_apart() -> bool:
-    """Whether arrays lie in another memory than the host's, unless they were put there."""
+def _defaults_to_accelerator() -> bool:
+    """Whether the default device has a memory of its own, to which a zero would have to be sent."""
     return jax.default_backend() != "cpu"  # type: ignore[no-any-return]
 
 
@@ -250,10 +251,10 @@ def _empty(x: Any, shape: tuple[int, ...]) -> Any:
     Not sharded itself: JAX gives no values of such an empty array.
     """
     sharding = jax.typeof(x).sharding
-    of = None
+    replicated = None
     if AxisType.Explicit in sharding.mesh.axis_types:
-        of = sharding.update(spec=PartitionSpec(*[None] * len(shape)))
-    empty = jax.lax.full_like(x, 0, shape=shape, sharding=of)
+        replicated = sharding.update(spec=PartitionSpec(*[None] * len(shape)))
+    empty = jax.lax.full_like(x, 0, shape=shape, sharding=replicated)
     # Of what does not depend on `x` the compiler makes a constant, on the default device.
     return jax.lax.optimization_barrier((empty, x))[0]
 
@@ -274,7 +275,7 @@ def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
 
 def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
     """Sum by what transposes the repetition of an array that is sharded as `g` is."""
-    sharding = jax.typeof(g).sharding
+    sharding, sum_sharding = jax.typeof(g).sharding, None
     if AxisType.Explicit in sharding.mesh.axis_types:
         parts = sharding.spec[len(plan.shape) - len(shape) :]
         kept = (
@@ -282,16 +283,14 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
             part if part is not None and n > 1 and n % _devices(sharding.mesh, part) == 0 else None
             for n, part in zip(shape, parts, strict=True)
         )
-        of = sharding.update(spec=PartitionSpec(*kept))
-    else:
-        of = None
+        sum_sharding = sharding.update(spec=PartitionSpec(*kept))
 
     def repeat(x: Any) -> Any:
         result = _repeat(x, plan, True)
-        return result if of is None else jax.sharding.reshard(result, sharding)
+        return result if sum_sharding is None else jax.sharding.reshard(result, sharding)
 
     with enable_x64(True):  # else it takes 64 bits for 32
-        like = jax.ShapeDtypeStruct(shape, g.dtype, sharding=of)
+        like = jax.ShapeDtypeStruct(shape, g.dtype, sharding=sum_sharding)
         (total,) = jax.linear_transpose(repeat, like)(g)
     return total
 
