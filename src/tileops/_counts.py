@@ -133,7 +133,7 @@ def _read_one(argument: Argument, where: str, count: Any, input_executor: Execut
 def _read_array(
     argument: Argument, where: str, array: Any, input_executor: Executor | None
 ) -> tuple[int, ...]:
-    array = execute.prepare_to_trace(array)
+    array = execute.traceable(array)
     executor = _executor_of(argument, where, array)
     shape = array.shape
     rank = len(shape)

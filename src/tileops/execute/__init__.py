@@ -148,12 +148,19 @@ def is_symbolic(count: Any) -> bool:
     return name in LIBRARIES and name in sys.modules and executor_named(name).is_symbolic(count)
 
 
-def prepare_to_trace(counts: Any = None) -> Any:
-    """Let torch.compile know how it traces the rules, if it traces the caller.
+def prepare_to_trace() -> None:
+    """Tell torch.compile how to trace the rules, if it traces the caller.
 
-    It looks for that when it first meets one of them, and never again. An array of counts is
-    returned as one that it can trace.
+    It looks for that when it first meets one of them, and never again.
     """
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)
+    if compiler is not None and compiler.is_dynamo_compiling():
+        from tileops.execute import torch_compile  # noqa: F401, PLC0415 (it loads TorchDynamo)
+
+
+def traceable(counts: Any) -> Any:
+    """Return an array of counts as one that torch.compile can trace, if it traces the caller."""
+    # The condition is written twice: a function for it would be one more guard.
     compiler = getattr(sys.modules.get("torch"), "compiler", None)
     if compiler is not None and compiler.is_dynamo_compiling():
         from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
