@@ -28,8 +28,8 @@ def _repeats_of_result(
     if len(shape) > len(result):
         axes = "axis" if len(shape) == 1 else "axes"
         raise argument.error(
-            f"{argument.operator}: {argument.name}={show(shape)} has {len(shape)} {axes} and g has "
-            f"{len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
+            f"{argument.operator_name}: {argument.name}={show(shape)} has {len(shape)} {axes} and "
+            f"g has {len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
         )
     padded, _ = pad(shape, result)
     repeats = []
@@ -42,16 +42,18 @@ def _repeats_of_result(
             repeats.append(found)
         else:
             raise argument.error(
-                f"{argument.operator}: axis {axis}: {argument.name} asks for {show(size)} and g "
-                f"has size {show(found)} ({argument.name}={show(shape)}, g of shape "
+                f"{argument.operator_name}: axis {axis}: {argument.name} asks for {show(size)} and "
+                f"g has size {show(found)} ({argument.name}={show(shape)}, g of shape "
                 f"{show(result)}); expand gives the size of the input, or repeats a 1; pass 1 or "
                 f"{show(found)}"
             )
     return padded, tuple(repeats)
 
 
-_TILE_ADJOINT = Operator(TILE.argument._replace(operator="tile_adjoint"), TILE.align)
-_EXPAND_ADJOINT = Operator(EXPAND.argument._replace(operator="expand_adjoint"), _repeats_of_result)
+_TILE_ADJOINT = Operator(TILE.argument._replace(operator_name="tile_adjoint"), TILE.align)
+_EXPAND_ADJOINT = Operator(
+    EXPAND.argument._replace(operator_name="expand_adjoint"), _repeats_of_result
+)
 
 
 def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:

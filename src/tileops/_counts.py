@@ -51,8 +51,8 @@ def _read_other(argument: Argument, value: Any, input_executor: Executor | None)
     count = _read_one(argument, "", value, input_executor)
     if argument.is_vector:
         raise argument.error(
-            f"{argument.operator}: {argument.name} is {show(count)}, a single {argument.noun}; it "
-            f"must be one-dimensional; pass a sequence of one for each axis"
+            f"{argument.operator_name}: {argument.name} is {show(count)}, a single "
+            f"{argument.noun}; it must be one-dimensional; pass a sequence of one for each axis"
         )
     return (count,)
 
@@ -88,8 +88,8 @@ def _as_tuple(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
 
 def _unreadable(argument: Argument, value: Any) -> Exception:
     return argument.type_error(
-        f"{argument.operator}: {argument.name} is {describe(value)}, which fails to say what is in "
-        f"it; {argument.noun}s must be integers; pass a tuple of int"
+        f"{argument.operator_name}: {argument.name} is {describe(value)}, which fails to say what "
+        f"is in it; {argument.noun}s must be integers; pass a tuple of int"
     )
 
 
@@ -110,15 +110,15 @@ def _read_one(argument: Argument, where: str, count: Any, input_executor: Execut
         return _read_array(argument, where, count, input_executor)[0]
     if is_array(count) or is_sequence(count):
         raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} is {describe(count)}; {argument.noun}s "
-            f"must be integers in one dimension; flatten {argument.name}"
+            f"{argument.operator_name}: {argument.name}{where} is {describe(count)}; "
+            f"{argument.noun}s must be integers in one dimension; flatten {argument.name}"
         )
     if execute.is_symbolic(count):
         if input_executor is not None and not input_executor.is_symbolic(count):
             raise argument.type_error(
-                f"{argument.operator}: {argument.name}{where} is the symbolic size {count}, which "
-                f"{input_executor.library} arrays cannot have; pass integers, or an array of the "
-                f"library that traces"
+                f"{argument.operator_name}: {argument.name}{where} is the symbolic size {count}, "
+                f"which {input_executor.library} arrays cannot have; pass integers, or an array of "
+                f"the library that traces"
             )
         return count  # type: ignore[no-any-return]
     if not isinstance(count, bool):
@@ -145,7 +145,7 @@ def _read_array(
         if rank == 0:
             remedy = "reshape it to (1,)"
         raise argument.error(
-            f"{argument.operator}: {argument.name} has shape {tuple(shape)}; "
+            f"{argument.operator_name}: {argument.name} has shape {tuple(shape)}; "
             f"it must be {single}one-dimensional; {remedy}"
         )
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
@@ -159,7 +159,7 @@ def _read_array(
 
 def _too_many(argument: Argument, number: int | str) -> Exception:
     return argument.error(
-        f"{argument.operator}: {argument.name} has {number} {argument.noun}s; no array has "
+        f"{argument.operator_name}: {argument.name} has {number} {argument.noun}s; no array has "
         f"so many axes; pass one for each axis"
     )
 
@@ -169,8 +169,8 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
         raise _not_an_integer(argument, where, f"an array of {array.dtype}")
     if argument.dtype is not None:
         raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} has dtype {executor.dtype(array)}; "
-            f"{argument.operator} takes {argument.dtype}; pass a tuple of int, or convert it"
+            f"{argument.operator_name}: {argument.name}{where} has dtype {executor.dtype(array)}; "
+            f"{argument.operator_name} takes {argument.dtype}; pass a tuple of int, or convert it"
         )
 
 
@@ -189,7 +189,7 @@ def values_of(argument: Argument, where: str, executor: Executor, array: Any) ->
         return executor.numbers(array)
     except Exception as error:
         raise argument.type_error(
-            f"{argument.operator}: {argument.name}{where} is {type(array).__name__}: traced, "
+            f"{argument.operator_name}: {argument.name}{where} is {type(array).__name__}: traced, "
             f"masked, sparse, with a unit or without data, so its values are not known now; "
             f"{argument.name} must be static: {executor.how_to_be_static}"
         ) from error
@@ -203,6 +203,6 @@ def _not_an_integer(
     if hasattr(cls, "__array__"):
         array += ", as numpy.asarray makes of it"
     return argument.type_error(
-        f"{argument.operator}: {argument.name}{where} is {found}; {argument.noun}s must be "
+        f"{argument.operator_name}: {argument.name}{where} is {found}; {argument.noun}s must be "
         f"integers, not bool or float, even if whole; pass {ways} or {array}"
     )

@@ -7,9 +7,9 @@ from tileops._rules import EXPAND, TILE, Operator, result_shape, shape_argument
 from tileops._run import run
 from tileops.execute import prepare_to_trace
 
-_TILE_SHAPE = Operator(TILE.argument._replace(operator="tile_shape"), TILE.align)
+_TILE_SHAPE = Operator(TILE.argument._replace(operator_name="tile_shape"), TILE.align)
 _EXPAND_SHAPE = Operator(
-    EXPAND.argument._replace(operator="expand_shape", name="target"), EXPAND.align
+    EXPAND.argument._replace(operator_name="expand_shape", name="target"), EXPAND.align
 )
 
 

@@ -32,8 +32,10 @@ _ENOUGH = 2 * 63
 class Argument(NamedTuple):
     """A list of counts that an operator takes: its rules, and how errors speak of it."""
 
-    operator: str
+    operator_name: str
+    """What errors begin with."""
     name: str
+    """What the operator's parameter is called."""
     error: type[RepeatsError | ShapeError]
     remedy: str
     """What to pass instead of a count that is too small."""
@@ -79,12 +81,12 @@ class Operator:
     @property
     def name(self) -> str:
         """The name that errors give it."""
-        return self.argument.operator
+        return self.argument.operator_name
 
 
-def shape_argument(operator: str, name: str = "input shape") -> Argument:
+def shape_argument(operator_name: str, name: str = "input shape") -> Argument:
     """Describe the shape of the operator's input, where a caller gives it."""
-    return Argument(operator, name, ShapeError, "0 is an empty axis")
+    return Argument(operator_name, name, ShapeError, "0 is an empty axis")
 
 
 def known(count: int) -> bool:
@@ -133,8 +135,8 @@ def out_of_range(argument: Argument, axis: int, count: int, given: str) -> Excep
     if count > argument.greatest:
         rule, remedy = f"exceed {argument.greatest}", "use a smaller one"
     return argument.error(
-        f"{argument.operator}: axis {axis}: {argument.name}{given}; no {argument.noun} may {rule}; "
-        f"{remedy}"
+        f"{argument.operator_name}: axis {axis}: {argument.name}{given}; no {argument.noun} may "
+        f"{rule}; {remedy}"
     )
 
 
@@ -167,9 +169,10 @@ def tile_repeats_unpadded(
     if len(repeats) != len(shape):
         entries = "entry" if len(repeats) == 1 else "entries"
         raise argument.error(
-            f"{argument.operator}: {argument.name} has {len(repeats)} {entries} for rank "
+            f"{argument.operator_name}: {argument.name} has {len(repeats)} {entries} for rank "
             f"{len(shape)} ({argument.name}={show(repeats)}, input shape {show(shape)}); "
-            f"{argument.operator} does not pad (tileops.tile does); pass one count for each axis"
+            f"{argument.operator_name} does not pad (tileops.tile does); pass one count for each "
+            f"axis"
         )
     return tile_repeats(argument, shape, repeats)
 
@@ -212,9 +215,9 @@ def no_broadcast(
     elif is_less(0, size) and known(wanted) and wanted % size == 0 and wanted <= LIMIT:
         remedy = ", or use tile to repeat the axis"
     return argument.error(
-        f"{argument.operator}: axis {axis}: the input has size {show(size)} and {argument.name} "
-        f"asks for {show(wanted)} ({argument.name}={show(given)}, input shape {show(shape)}); two "
-        f"sizes must be equal or one of them 1; pass 1 or {show(size)}{remedy}"
+        f"{argument.operator_name}: axis {axis}: the input has size {show(size)} and "
+        f"{argument.name} asks for {show(wanted)} ({argument.name}={show(given)}, input shape "
+        f"{show(shape)}); two sizes must be equal or one of them 1; pass 1 or {show(size)}{remedy}"
     )
 
 
@@ -263,7 +266,7 @@ def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> Non
     if exceeds(product * max(itemsize, 1), LIMIT):
         elements = f" elements of {itemsize} bytes" if itemsize > 1 else ""
         raise OutputTooLargeError(
-            f"{argument.operator}: the result's shape {show(shape)} is larger than any array: "
+            f"{argument.operator_name}: the result's shape {show(shape)} is larger than any array: "
             f"its sizes, zeros left out, multiply to {show(product)}{elements}, past 2**63-1; "
             f"reduce the {argument.name} or the input"
         )
@@ -273,16 +276,16 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
     """Refuse a result that takes more bytes than the caller allows."""
     if not all(known(size) for size in shape):
         raise OutputTooLargeError(
-            f"{argument.operator}: the result's shape {show(shape)} is not known while tracing, so "
-            f"max_bytes={show(max_bytes)} cannot be kept; omit max_bytes here"
+            f"{argument.operator_name}: the result's shape {show(shape)} is not known while "
+            f"tracing, so max_bytes={show(max_bytes)} cannot be kept; omit max_bytes here"
         )
     most = index(max_bytes)
     nbytes = prod(shape) * itemsize
     if nbytes > most:
         remedy = "raise max_bytes" if most >= 0 else "pass None for no limit"
         raise OutputTooLargeError(
-            f"{argument.operator}: the result of shape {show(shape)} takes {nbytes} bytes, more "
-            f"than max_bytes={show(most)}; reduce the {argument.name} or {remedy}"
+            f"{argument.operator_name}: the result of shape {show(shape)} takes {nbytes} bytes, "
+            f"more than max_bytes={show(most)}; reduce the {argument.name} or {remedy}"
         )
 
 

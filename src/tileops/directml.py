@@ -289,7 +289,7 @@ def _align(
     sizes: tuple[int, ...],
     repeats: tuple[int, ...],
 ) -> Aligned:
-    name = argument.operator
+    name = argument.operator_name
     if not fewest <= len(sizes) <= most:
         wanted = f"exactly {most}" if fewest == most else f"{fewest} to {most}"
         dimensions = "dimension" if len(sizes) == 1 else "dimensions"
@@ -317,7 +317,7 @@ def _align(
 
 
 _REPEATS = TILE.argument._replace(
-    operator="DirectML Tile",
+    operator_name="DirectML Tile",
     remedy="1 keeps a dimension as it is",
     least=1,
     greatest=_UINT_MAX,
@@ -328,7 +328,7 @@ _REPEATS = TILE.argument._replace(
 def _at(level: str) -> Operator:
     """Make the rules of the last feature level that changed the operator."""
     fewest, most, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
-    argument = _REPEATS._replace(operator=f"DirectML Tile at feature level {level}")
+    argument = _REPEATS._replace(operator_name=f"DirectML Tile at feature level {level}")
     names = {dtype: dtype.upper() for dtype in dtypes}
     return Operator(argument, partial(_align, fewest, most), names)
 
@@ -344,8 +344,8 @@ def _tuple(value: Any) -> Any:
         return value
 
 
-def _sizes(operator: str, tensor: str) -> Argument:
-    return shape_argument(operator, f"{tensor} sizes")._replace(
+def _sizes(operator_name: str, tensor: str) -> Argument:
+    return shape_argument(operator_name, f"{tensor} sizes")._replace(
         remedy="DirectML has no empty tensors; leave the operator out",
         least=1,
         greatest=_UINT_MAX,

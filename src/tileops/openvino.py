@@ -32,7 +32,7 @@ _DTYPES = {
 """The element types of OpenVINO 2026.4, without nf4, which no array library has."""
 
 _TILE = Operator(
-    TILE.argument._replace(operator="OpenVINO Tile-1", is_vector=True),
+    TILE.argument._replace(operator_name="OpenVINO Tile-1", is_vector=True),
     _count_negatives_as_zero,
     _DTYPES,
 )

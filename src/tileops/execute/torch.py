@@ -114,7 +114,7 @@ class Torch(Executor):
             except (TypeError, RuntimeError):  # it is not kept; a nested tensor has no shape
                 pass
         # Not by `operator.name`: a compiled program would guard the property, too.
-        shape = self.shape(operator.argument.operator, x)
+        shape = self.shape(operator.argument.operator_name, x)
         return self.plan_shape(operator, shape, counts, self.itemsize(x))
 
     def plan_shape(

@@ -72,7 +72,7 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[Dim, ...] | None:
     (None, None)
     """
     argument = TILE_13.argument
-    sizes = _read_sizes(argument.operator, input_shape)
+    sizes = _read_sizes(argument.operator_name, input_shape)
     counts = _read_dims(argument, repeats)
     if sizes is None:
         return None
@@ -131,7 +131,7 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     ('batch', 'width', 3)
     """
     argument = EXPAND_13.argument
-    sizes = _read_sizes(argument.operator, input_shape)
+    sizes = _read_sizes(argument.operator_name, input_shape)
     wanted = _read_dims(argument, shape)
     if sizes is None or wanted is None:
         return None
@@ -161,8 +161,8 @@ def _broadcast(axis: int, n: Any, m: Any, sizes: Any, wanted: Any) -> Dim:
     return n if m in {1, n} else None
 
 
-def _read_sizes(operator: str, value: Any) -> Any:
-    argument = shape_argument(operator)._replace(is_vector=True, greatest=LIMIT)
+def _read_sizes(operator_name: str, value: Any) -> Any:
+    argument = shape_argument(operator_name)._replace(is_vector=True, greatest=LIMIT)
     sizes = _read_dims(argument, value)
     if sizes is not None:
         check_counts(argument, sizes)

@@ -34,8 +34,10 @@ _ALL_6 = {
 _ALL_13 = {**_ALL_6, "bfloat16": "tensor(bfloat16)"}
 
 
-def _int64_vector(argument: Argument, operator: str) -> Argument:
-    return argument._replace(operator=operator, dtype=INT64, is_vector=True, greatest=LIMIT)
+def _int64_vector(argument: Argument, operator_name: str) -> Argument:
+    return argument._replace(
+        operator_name=operator_name, dtype=INT64, is_vector=True, greatest=LIMIT
+    )
 
 
 def _tile(version: int, dtypes: dict[str, str]) -> Operator:
@@ -54,7 +56,7 @@ def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, .
     if not -rank <= axis < rank:
         axes = f"pass one from {-rank} to {rank - 1}" if rank else "a scalar has none to repeat"
         raise ShapeError(
-            f"{argument.operator}: axis is {show(axis)} for rank {rank} "
+            f"{argument.operator_name}: axis is {show(axis)} for rank {rank} "
             f"(input shape {show(shape)}); {axes}"
         )
     if not in_range(argument, tiles):
@@ -65,7 +67,9 @@ def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, .
 
 
 TILE_1 = Operator(
-    TILE.argument._replace(operator="Tile-1", name="tiles", greatest=LIMIT), _along_axis, FLOATS
+    TILE.argument._replace(operator_name="Tile-1", name="tiles", greatest=LIMIT),
+    _along_axis,
+    FLOATS,
 )
 TILE_6 = _tile(6, _ALL_6)
 TILE_13 = _tile(13, _ALL_13)

@@ -33,8 +33,9 @@ def check_count_dtype(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -
     """Refuse a number of another dtype than the input's type T, or int64."""
     if dtype not in dtypes:
         raise argument.type_error(
-            f"{argument.operator}: {argument.name} is of {dtype}; {argument.operator} takes "
-            f"{' or '.join(dtypes)} (the input's type T, or int64); convert it, or pass an int"
+            f"{argument.operator_name}: {argument.name} is of {dtype}; {argument.operator_name} "
+            f"takes {' or '.join(dtypes)} (the input's type T, or int64); convert it, or pass an "
+            f"int"
         )
 
 
@@ -52,7 +53,7 @@ def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
     if type(value) is float:
         if not value.is_integer():
             raise argument.error(
-                f"{argument.operator}: {argument.name} is {value}; it must be a whole number, "
+                f"{argument.operator_name}: {argument.name} is {value}; it must be a whole number, "
                 f"such as 2 or 2.0"
             )
         return int(value)
@@ -64,8 +65,8 @@ def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
 
 def _no_number(argument: Argument, found: str, dtypes: tuple[str, ...]) -> Exception:
     return argument.type_error(
-        f"{argument.operator}: {argument.name} is {found}; it must be one whole number; pass an "
-        f"int, or one element of {' or '.join(dtypes)}"
+        f"{argument.operator_name}: {argument.name} is {found}; it must be one whole number; pass "
+        f"an int, or one element of {' or '.join(dtypes)}"
     )
 
 
@@ -78,7 +79,7 @@ def _read_element(argument: Argument, array: Any, dtypes: tuple[str, ...]) -> An
     shape = tuple(array.shape)
     if any(size != 1 for size in shape):
         raise argument.error(
-            f"{argument.operator}: {argument.name} has shape {shape}; it must have one element; "
-            f"pass a single number"
+            f"{argument.operator_name}: {argument.name} has shape {shape}; it must have one "
+            f"element; pass a single number"
         )
     return values_of(argument, "", executor, array[(0,) * len(shape)])[0]

@@ -241,7 +241,7 @@ class _Prepared(BackendRep):
         made = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
         # How the outputs are copied that no Tile or Expand makes.
         self._copies = {
-            name: Operator(TILE.argument._replace(operator=f"output {name!r}"), TILE.align)
+            name: Operator(TILE.argument._replace(operator_name=f"output {name!r}"), TILE.align)
             for name in self.outputs
             if name not in made
         }
