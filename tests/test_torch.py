@@ -1,5 +1,7 @@
 """What only PyTorch has: gradients, conjugate views, meta tensors, layouts, narrow integers."""
 
+import subprocess
+import sys
 from math import prod
 
 import pytest
@@ -480,3 +482,22 @@ def test_an_empty_out_needs_no_address(torch):
     assert value.shape == tangent.shape == (0,)
     gradient = torch.func.grad(lambda x: (call(x.detach()), x.sum())[1])(x)
     assert gradient.shape == (0,)
+
+
+def test_a_version_without_private_names_makes_all_copies_itself():
+    """They tell who else sees an operation, and a later version may not have them."""
+    from tileops.execute import torch as executor
+
+    names = [f"{owner.__name__}.{name}" for owner, name in executor._PRIVATE]
+    code = f"""
+import torch, torch._dynamo, torch.func
+del {", ".join(names)}, torch.utils._device.DeviceContext
+import tileops
+from tileops.execute import host
+host.write = host.new = None
+x, out = torch.arange(2.0**20), torch.empty(2**23)
+assert tileops.tile(x, 8, out=out) is out
+assert torch.equal(tileops.tile(x, 8), x.repeat(8)) and torch.equal(out, x.repeat(8))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

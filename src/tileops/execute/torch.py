@@ -9,7 +9,6 @@ from torch import strided
 from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: PLC0414 (exported)
 from torch.jit import is_tracing
 from torch.profiler import record_function
-from torch.utils._device import DeviceContext
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan
 from tileops._rules import Operator, is_equal
@@ -20,6 +19,11 @@ from tileops.execute._memory import Memory, as_array
 from tileops.execute.allocating import HUGE, prefer_huge_pages
 from tileops.execute.array_api import Executor, native, wide_dtype
 from tileops.execute.torch_cost import plan_costs_less
+
+try:
+    from torch.utils._device import DeviceContext
+except ImportError:  # it is private
+    DeviceContext = None
 
 _AS_BYTES = frozenset(
     getattr(torch, name)
@@ -47,6 +51,19 @@ _LEAST = 3 * 2**23
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes whose bytes are all there is to them."""
+
+_PRIVATE = (
+    (torch._C, "_are_functorch_transforms_active"),  # noqa: SLF001
+    (torch._C, "_is_torch_function_mode_enabled"),  # noqa: SLF001
+    (torch._C, "_len_torch_dispatch_stack"),  # noqa: SLF001
+    (torch.autograd, "_profiler_enabled"),
+    (torch.autograd.forward_ad, "_current_level"),
+    (torch.overrides, "_get_current_function_mode_stack"),
+)
+"""Names that tell who else has to see an operation: there are no public ones."""
+
+_MOVED = PLAIN if all(hasattr(owner, name) for owner, name in _PRIVATE) else ()
+"""The classes whose bytes are moved here: none where a version of PyTorch lacks such a name."""
 
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
@@ -291,7 +308,7 @@ def _is_plain(x: Any) -> bool:
     A trace would keep the sizes that a copy in several steps names.
     """
     return (
-        type(x) in PLAIN
+        type(x) in _MOVED
         and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
         and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001 (there is no public name)
         and not (torch._C._is_torch_function_mode_enabled() and _is_intercepted())  # noqa: SLF001
