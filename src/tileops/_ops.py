@@ -40,9 +40,9 @@ def tile(
         True: the result has memory of its own. False: it is a view of `x`. None: a view
         where one exists, else a copy. A view exists where each repeated axis has size 1, or
         where the result is empty, in NumPy, PyTorch, CuPy and Dask; elsewhere only `x` itself
-        is known to be one. One of NumPy is read-only; a write to one of PyTorch or CuPy changes
-        `x`. In Dask, a result that is computed as a whole has memory of its own; a chunk of it
-        may be one of `x`, which nobody writes to.
+        is known to be one. NumPy's views are read-only; a write to one of PyTorch or CuPy
+        changes `x`. In Dask, a result that is computed as a whole has memory of its own; a
+        chunk of it may be one of `x`, which nobody writes to.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
         and the dtype and device of `x`, sliced or transposed in any way, that shares
@@ -65,12 +65,12 @@ def tile(
     DTypeError
         If `x` is not an array, or one that the operator cannot repeat, or `out` has
         another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
-        is of another type.
+        is of a wrong type.
     ShapeError
         If `out` has another shape, if `x` has a size that is not known, or if the result
         has more axes than the library's arrays can have (64 in NumPy).
     OutputError
-        If ``copy=False`` and no view exists, or `out` is given. If `out` overlaps `x`, has
+        If ``copy=False`` and no view exists or `out` is given, too. If `out` overlaps `x`, has
         elements that share memory, is read-only, or is on another device; in PyTorch also
         if a gradient would have to be recorded, or if a tensor has no memory of its own.
     OutputTooLargeError
@@ -133,7 +133,7 @@ def expand(
     copy : bool or None, default None
         None: a view in NumPy, PyTorch, CuPy and Dask; elsewhere a copy, or what the
         library's `broadcast_to` gives. True: the result has memory of its own. False: it is
-        a view of `x`. One of NumPy is read-only; a write to one of PyTorch or CuPy changes
+        a view of `x`. NumPy's views are read-only; a write to one of PyTorch or CuPy changes
         `x`. In Dask, a result that is computed as a whole has memory of its own; a chunk of it
         may be one of `x`, which nobody writes to.
     out : array, optional
@@ -160,9 +160,9 @@ def expand(
     DTypeError
         If `x` is not an array, or one that the operator cannot expand, or `out` has
         another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
-        is of another type.
+        is of a wrong type.
     OutputError
-        If ``copy=False`` and the library promises no view, or `out` is given. If `out`
+        If ``copy=False`` and the library promises no view or `out` is given, too. If `out`
         overlaps `x`, has elements that share memory, is read-only, or is on another
         device; in PyTorch also if a gradient would have to be recorded, or if a tensor
         has no memory of its own.

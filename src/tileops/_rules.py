@@ -26,7 +26,7 @@ LIMIT = 2**63 - 1
 """The largest extent, element count and byte count: what a signed 64-bit integer holds."""
 
 _ENOUGH = 2 * 63
-"""So many sizes of 2 and more multiply to more than `LIMIT`, even as bits of elements."""
+"""So many sizes of 2 and more multiply to more than errors write in full (see `show`)."""
 
 
 class Argument(NamedTuple):
@@ -290,7 +290,7 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
 
 
 def extent(shape: tuple[int, ...]) -> int:
-    """Multiply the sizes that are known, zeros left out, or as many of them as are past any limit.
+    """Multiply the sizes that are known, zeros left out; only the first of them if they are many.
 
     The product of a million sizes would take many minutes, in which nothing could interrupt it.
     """

@@ -43,10 +43,10 @@ def single_threaded() -> Iterator[None]:
     as the process has cores, 8 at most, and PyTorch's by no more than
     ``torch.get_num_threads()``. The environment variable ``TILEOPS_NUM_THREADS``
     lowers that limit for the whole process; the first large copy outside of such a
-    block reads it, once. The block counts for the code that it encloses, and for tasks that
-    start in it, which have a copy of its context (:mod:`contextvars`); so have threads that
-    start in it where Python is told so, as it is by default in free-threaded builds from
-    3.14 on. It does not count for other threads.
+    block reads it, once. The block holds for the code that it encloses and for tasks that
+    are started in it, which have a copy of its context (:mod:`contextvars`). It does not hold
+    for other threads, unless they are started in it by a Python whose threads inherit the
+    context, as they do by default in free-threaded builds from 3.14 on.
 
     Yields
     ------
@@ -56,8 +56,8 @@ def single_threaded() -> Iterator[None]:
     Warns
     -----
     UserWarning
-        By the first large copy outside of such a block, if the variable is set to what is
-        no whole number from 1 on; it is then ignored.
+        By the first large copy outside of such a block, if the variable is not a whole number
+        of at least 1; it is then ignored.
 
     See Also
     --------

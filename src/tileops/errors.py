@@ -46,15 +46,15 @@ def _shorten(text: str, most: int) -> str:
 
 
 class RepeatsError(TileOpsError, ValueError):
-    """Repeats that the operator does not define: negative, or not one-dimensional."""
+    """Repeats that the operator does not define: negative, too many or few, or not in one axis."""
 
 
 class ShapeError(TileOpsError, ValueError):
-    """What is not a shape, or one that the operator cannot reach from the input's."""
+    """What is not a shape, or one that the operator or the library cannot give to the result."""
 
 
 class DTypeError(TileOpsError, TypeError):
-    """An argument of the wrong kind: not an array, or one the operator cannot take."""
+    """An argument of a wrong type: no array, or one of a dtype or kind that is not taken here."""
 
 
 class RepeatsTypeError(RepeatsError, DTypeError):
@@ -69,7 +69,7 @@ class OutputError(TileOpsError, ValueError):
     """The result cannot be where the caller wants it.
 
     ``copy=False`` where only a copy is possible, or an ``out`` that overlaps
-    the input, is read-only, or is on another device.
+    the input, is read-only, is on another device, or would need a gradient.
     """
 
 
@@ -78,4 +78,4 @@ class OutputTooLargeError(TileOpsError, ValueError):
 
 
 class UnsupportedError(TileOpsError, ValueError):
-    """What a dialect does not have: a feature level, a kind of node, data outside of a model."""
+    """What is not supported here: a feature level, a library, a kind of node, external data."""

@@ -102,7 +102,7 @@ def find_executor(x: Any) -> Executor | None:
     if executor is not None:
         return executor
     if _is_torch(x):
-        # Under torch.compile this is traced, which an import by its name would end.
+        # torch.compile traces this; it would break the graph at an import by name.
         from tileops.execute import torch  # noqa: PLC0415
 
         if not torch.is_dynamo_compiling() and type(x) in torch.PLAIN:
@@ -112,7 +112,7 @@ def find_executor(x: Any) -> Executor | None:
     if executor is not None:
         return executor
     try:
-        # torch.compile cannot trace that the tests below find nothing.
+        # torch.compile cannot trace the tests below: it sees here already that this is no array.
         if not (hasattr(x, "dtype") or _is_like_jax(x)):
             return None
     except Exception:  # noqa: BLE001 (it is anybody's code)
@@ -169,12 +169,12 @@ def traceable(counts: Any) -> Any:
     return counts
 
 
-# Not in the first call: one that another thread makes while the process forks would leave the
-# child with an import that nobody ends.
+# Imported here and not by the first call: if the process forked while another thread made that
+# call, the child would wait for an import that nobody finishes.
 executors[np.ndarray] = executor_named("numpy")
 
 
-# Tensors are known from the start: what is learnt after torch.compile has looked, it must redo.
+# Known from the start: programs that torch.compile made before would have to be compiled anew.
 if "torch" in sys.modules:
     with suppress(ImportError, AttributeError):  # it may be blocked, broken, or half imported
         from tileops.execute import torch

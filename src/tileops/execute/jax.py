@@ -78,7 +78,10 @@ class Jax(Executor):
         _check_bits(operator.name, x.dtype, plan.shape, operator.argument.name)
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Repeat into a new array; eagerly by a compiled function, one call for four."""
+        """Repeat into a new array.
+
+        Outside of a trace that is one call of a compiled function, where `jnp.tile` makes four.
+        """
         is_divided = _may_be_divided(x, plan)
         if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
             return _repeat(x, plan, is_divided)

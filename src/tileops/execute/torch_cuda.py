@@ -16,7 +16,7 @@ from tileops._plan_device import Variant
 from tileops.execute import device
 from tileops.execute._memory import alignment_of
 
-nvrtc.nvrtcVersion()
+nvrtc.nvrtcVersion()  # raises a RuntimeError without the compiler
 
 _POINTER = ctypes.sizeof(ctypes.c_void_p)
 _Two, _Three = ctypes.c_void_p * 2, ctypes.c_void_p * 3

@@ -80,7 +80,9 @@ def check_graph(graph: Any) -> None:
         for value in declared:
             kind = value.type.tensor_type.elem_type
             if kind and kind not in TYPES:
-                raise UnsupportedError(f"{value.name!r} is declared of type {kind}, which is none")
+                raise UnsupportedError(
+                    f"{value.name!r} is declared of type {kind}, which ONNX does not have"
+                )
         if inner.sparse_initializer:
             name = inner.sparse_initializer[0].values.name
             raise UnsupportedError(f"initializer {name!r} is sparse; make it dense")

@@ -25,7 +25,7 @@ Dim = int | str | None
 """A size: a number, a symbol, or unknown."""
 
 
-def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[Dim, ...] | None:
+def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[int | None, ...] | None:
     """Infer the shape of ONNX Tile-13, as far as it is known.
 
     Where every count is known, each known size is multiplied by its count. A symbol

@@ -78,8 +78,8 @@ def upgrade(model: Any) -> Any:
         If a constant `tiles` makes the result larger than 2**63-1 elements or bytes, as far
         as the sizes of the input are known.
     UnsupportedError
-        If the version converter cannot convert another node, as Pad-1; the text names it,
-        and is else the converter's own. If it is known to change what another node means:
+        If the version converter cannot convert another node, such as Pad-1; the text names the
+        node and quotes the converter. If it is known to change what another node means:
         an arithmetic node's ``axis`` of old broadcasting, a Hardmax that flattens, PRelu by
         channels, an Upsample that interpolates, a Dropout that trains, a BatchNormalization
         whose outputs do not tell whether it does, and graphs inside nodes of other domains.
