@@ -115,6 +115,13 @@ def test_one_chunk_too_many_is_refused(da):
         tileops.tile(da.ones((1, 2), chunks=1), (2**43 + 1, 1))
 
 
+def test_so_is_one_of_a_sum_of_nothing(da):
+    g = da.zeros(0)
+    with pytest.raises(tileops.OutputTooLargeError, match=r"^tile_adjoint: .* 2097152 chunks"):
+        tileops.tile_adjoint(g, 2**45, 0)
+    assert tileops.tile_adjoint(g, 2**30, 0).numblocks == (64,)
+
+
 def test_a_chunk_that_is_large_already_is_not_counted_in_parts(da):
     import dask
 

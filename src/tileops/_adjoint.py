@@ -88,7 +88,8 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
         If `g` is not an array of numbers.
     OutputTooLargeError
         If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
-        more than 2**63-1 elements or bytes.
+        more than 2**63-1 elements or bytes; in Dask also if the result has more than 2**20
+        chunks.
 
     See Also
     --------
@@ -134,7 +135,8 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
         If `g` is not an array of numbers.
     OutputTooLargeError
         If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
-        more than 2**63-1 elements or bytes.
+        more than 2**63-1 elements or bytes; in Dask also if the result has more than 2**20
+        chunks.
 
     See Also
     --------

@@ -82,12 +82,8 @@ class Dask(Executor):
         if chunks <= _MOST_CHUNKS:
             chunks = prod(map(len, _result_chunks(x, plan)))
         if chunks > _MOST_CHUNKS:
-            raise OutputTooLargeError(
-                f"{operator.name}: the result of shape {show(plan.shape)} has {show(chunks)} "
-                f"chunks or more; a graph of more than {_MOST_CHUNKS} chunks is refused; use "
-                f"smaller counts, or larger chunks, by x.rechunk and Dask's configuration "
-                f"array.chunk-size"
-            )
+            larger = "larger chunks, by x.rechunk and Dask's configuration array.chunk-size"
+            raise _too_many(operator.name, plan.shape, chunks, f"smaller counts, or {larger}")
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Repeat; each chunk becomes a view when it is computed."""
@@ -100,6 +96,11 @@ class Dask(Executor):
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; the library cannot split an axis of size 0."""
         if 0 in plan.spread:
+            # Only here may the result be larger than `g`.
+            least = prod(shape) * g.dtype.itemsize // _chunk_bytes()
+            if least > _MOST_CHUNKS:
+                larger = "larger chunks, by Dask's configuration array.chunk-size"
+                raise _too_many(name, shape, least, f"a smaller shape, or {larger}")
             # The library divides by zero where it cuts many axes, one of them empty, by itself.
             zeros = da.zeros(shape, dtype=g.dtype, chunks=-1 if 0 in shape else "auto")
             return zeros.map_blocks(_zeros_like, g._meta, meta=g._meta)  # noqa: SLF001
@@ -119,6 +120,14 @@ class Dask(Executor):
     def to_numpy(self, x: Any) -> Any:
         """Compute."""
         return np.asarray(x.compute())
+
+
+def _too_many(name: str, shape: tuple[int, ...], chunks: int, remedy: str) -> OutputTooLargeError:
+    """Describe a result of at least so many chunks; `remedy` says what to use."""
+    return OutputTooLargeError(
+        f"{name}: the result of shape {show(shape)} has {show(chunks)} chunks or more; a graph of "
+        f"more than {_MOST_CHUNKS} chunks is refused; use {remedy}"
+    )
 
 
 def _zeros_like(block: Any, meta: Any) -> Any:
@@ -192,8 +201,12 @@ def _least_chunks(x: Any, plan: Plan) -> int:
 
 def _part_bytes(plan: Plan) -> int:
     """Return the most bytes of a chunk that grows: no more than people ask of Dask, either."""
-    most = int(parse_bytes(dask.config.get("array.chunk-size")))
-    return min(most, max(_PART, plan.nbytes // _MANY_PARTS))
+    return min(_chunk_bytes(), max(_PART, plan.nbytes // _MANY_PARTS))
+
+
+def _chunk_bytes() -> int:
+    """Return the most bytes of the chunks that the library makes by itself."""
+    return int(parse_bytes(dask.config.get("array.chunk-size")))
 
 
 def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
