@@ -71,13 +71,13 @@ def room(shape, steps, itemsize):
 
 def host_copy(plan, memories):
     """Copy as in the memory of the CPU."""
-    host.repeat(plan, *memories)
+    host._write_strided(plan, *memories)
 
 
 def device_copy(plan, memories):
     """Copy as in the memory of a GPU, by the library's own way where a kernel is not worth it."""
     if not kernels.run(plan, *memories):
-        host.repeat(plan, *memories)
+        host._write_strided(plan, *memories)
 
 
 @pytest.mark.usefixtures("thresholds")

@@ -116,7 +116,7 @@ def copy_cost(
 @lru_cache(maxsize=4096)
 def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     """Plan a copy between arrays in the order of their elements."""
-    job = _contiguous_job(plan, itemsize, alignment)
+    job = _job_by_steps(plan, itemsize, alignment)
     return job._replace(chain=plan_rows(job.nest, is_new=False))
 
 
@@ -132,10 +132,11 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
 @lru_cache(maxsize=4096)
 def new_chain(plan: Plan, itemsize: int) -> Chain:
     """Return the repetitions that make a new result, if they cost less than a plan; else ()."""
-    return plan_rows(_contiguous_job(plan, itemsize, ALIGNMENT).nest, is_new=True)
+    return plan_rows(_job_by_steps(plan, itemsize, ALIGNMENT).nest, is_new=True)
 
 
-def _contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
+def _job_by_steps(plan: Plan, itemsize: int, alignment: int) -> Job:
+    """Plan a copy between arrays in the order of their elements, without repetitions of rows."""
     source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
     return make_job(plan, source, target, itemsize, alignment)
 

@@ -117,7 +117,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
 
 def _write_planned(x: Any, plan: Plan, out: Any, most_threads: int | None) -> None:
     if not (x.flags.c_contiguous and out.flags.c_contiguous):
-        repeat(plan, memory_of(x), memory_of(out), most_threads)
+        _write_strided(plan, memory_of(x), memory_of(out), most_threads)
         return
     row = plan.row * x.itemsize
     if plan.nbytes >= _UNCACHED and _places.matter_to(row):
@@ -194,8 +194,10 @@ def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) ->
     _share(job, written, read, most_threads)
 
 
-def repeat(plan: Plan, source: Memory, target: Memory, most_threads: int | None = None) -> None:
-    """Write the repetition of an array's memory into another's."""
+def _write_strided(
+    plan: Plan, source: Memory, target: Memory, most_threads: int | None = None
+) -> None:
+    """Write between arrays of any strides."""
     alignment = alignment_of(source.address, target.address)
     job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)
     nest = job.nest
