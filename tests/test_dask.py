@@ -82,6 +82,23 @@ def test_chunks_that_are_equal_are_made_once(da, monkeypatch):
         made.clear()
 
 
+@pytest.mark.parametrize("repeats", [(2, 1), (1, 2), (3, 3)])
+def test_a_chunk_of_the_result_is_one_task(da, repeats):
+    x = da.from_array(np.arange(36).reshape(6, 6), chunks=2)
+    result = tileops.tile(x, repeats)
+    assert result.numblocks == da.tile(x, repeats).numblocks
+    assert len(result.__dask_graph__()) == len(x.__dask_graph__()) + result.npartitions
+
+
+def test_chunks_along_the_last_of_64_axes_are_repeated(da):
+    values = np.arange(6).reshape(2, 3)
+    for ones, repeats in ((0, (1,) * 63 + (2,)), (62, (2,))):
+        x = da.from_array(values.reshape((1,) * ones + (2, 3)), chunks=2)
+        result = tileops.tile(x, repeats).compute()
+        assert result.shape == (1,) * 62 + (2, 6)
+        assert np.array_equal(result.reshape(2, 6), np.tile(values, 2))
+
+
 def test_more_chunks_than_a_graph_can_name_are_refused(da):
     with pytest.raises(tileops.OutputTooLargeError, match=r"axis 1 has 2 chunks.*rechunk\(\{0: -1"):
         tileops.tile(da.ones(4, chunks=2), (2, 2**40))

@@ -1,5 +1,6 @@
 """Dask: lazy arrays stay lazy."""
 
+from itertools import product
 from math import isnan, prod
 from typing import Any
 
@@ -8,6 +9,8 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
 from dask.utils import parse_bytes
 
 from tileops._plan import Plan
@@ -170,11 +173,18 @@ def _parts(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, i
 
 
 def _take_blocks(x: Any, orders: list[list[int]]) -> Any:
-    """Take an array's chunks along each axis in another order, once or more often."""
-    for axis, order in enumerate(orders):
-        if order != list(range(x.numblocks[axis])):
-            x = x.blocks[(slice(None),) * axis + (order,)]
-    return x
+    """Take an array's chunks along each axis in another order, once or more often.
+
+    By one layer of names: `x.blocks` makes one for each axis, and takes 63 axes at most.
+    """
+    if all(order == list(range(n)) for order, n in zip(orders, x.numblocks, strict=True)):
+        return x
+    name = f"blocks-{tokenize(x, orders)}"
+    places = product(*(range(len(order)) for order in orders))
+    names = {(name, *to): (x.name, *of) for to, of in zip(places, product(*orders), strict=True)}
+    graph = HighLevelGraph.from_collections(name, names, dependencies=[x])
+    chunks = tuple(tuple(c[i] for i in order) for c, order in zip(x.chunks, orders, strict=True))
+    return da.Array(graph, name, chunks, meta=x._meta)  # noqa: SLF001
 
 
 def _input_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
