@@ -99,6 +99,19 @@ def test_chunks_along_the_last_of_64_axes_are_repeated(da):
         assert np.array_equal(result.reshape(2, 6), np.tile(values, 2))
 
 
+def test_a_task_is_as_small_in_a_graph_of_many(da):
+    """Each is sent to a worker by itself."""
+    import cloudpickle
+
+    def largest(n):
+        result = tileops.expand(da.ones((n, 1), chunks=1), (n, 5))
+        tasks = dict(result.__dask_graph__().layers[result.name])
+        assert len(tasks) == n
+        return max(len(cloudpickle.dumps(task)) for task in tasks.values())
+
+    assert largest(1000) < 1.1 * largest(10)
+
+
 def test_more_chunks_than_a_graph_can_name_are_refused(da):
     with pytest.raises(tileops.OutputTooLargeError, match=r"axis 1 has 2 chunks.*rechunk\(\{0: -1"):
         tileops.tile(da.ones(4, chunks=2), (2, 2**40))
