@@ -152,14 +152,14 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     parts = [_parts(before, after) for before, after in zip(x.chunks, chunks, strict=True)]
     made = [{part: i for i, part in enumerate(dict.fromkeys(along))} for along in parts]
     x = _take_blocks(x, [[block for block, _ in along] for along in made])
-    # Each task carries them: of an axis of several chunks, all of which have one count, it is one.
+    # Each task carries them, so of an axis of several chunks, which are not stretched, only one.
     counts = tuple(tuple(dict.fromkeys(count for _, count in along)) for along in made)
     # A chunk that the library would give as it is, were it the only one.
     is_bare = copy and all(len(along) == 1 for along in parts)
     if is_bare or any(count != 1 for along in counts for count in along):
         sizes = tuple(
-            tuple(n * count for n, (_, count) in zip(*of, strict=True))
-            for of in zip(x.chunks, made, strict=True)
+            tuple(n * count for n, (_, count) in zip(before, along, strict=True))
+            for before, along in zip(x.chunks, made, strict=True)
         )
         x = x.map_blocks(_stretch, copy, counts, chunks=sizes, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
     return _take_blocks(
@@ -248,7 +248,7 @@ def _stretch(
 
     Not by its size, which may differ from what the graph says.
     """
-    repeats = tuple(of[i % len(of)] for of, i in zip(counts, block_id, strict=True))
+    repeats = tuple(along[i % len(along)] for along, i in zip(counts, block_id, strict=True))
     with single_threaded():  # the scheduler has threads enough for all chunks
         return run(TILE, block, repeats, copy)
 
