@@ -30,7 +30,10 @@ def test_jit_grad_and_vmap(jax):
     assert (jax.grad(lambda x: tileops.expand(x, (5, 1, 1)).sum())(x) == 5).all()
 
 
-@pytest.mark.parametrize("repeats, primitive", [((2, 2), "tile"), ((3, 1, 1), "broadcast_in_dim")])
+@pytest.mark.parametrize(
+    "repeats, primitive",
+    [((2, 2), "tile"), ((0, 2), "tile"), ((3, 1, 1), "broadcast_in_dim")],
+)
 def test_a_call_is_one_primitive(jax, repeats, primitive):
     x = jax.numpy.ones((2, 3))
     jaxpr = jax.make_jaxpr(lambda x: tileops.tile(x, repeats))(x)

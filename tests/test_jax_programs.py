@@ -235,6 +235,9 @@ for kind in (AxisType.Auto, AxisType.Explicit):
     tileops.tile(a, (2, 1))
     assert seen
     seen.clear()
+one = jax.device_put(x, NamedSharding(jax.make_mesh((1,), ("a",), (AxisType.Auto,)), P("a")))
+assert np.array_equal(jax.jit(lambda a: tileops.tile(a, (2, 1)))(one), np.tile(x, (2, 1)))
+assert not seen
 print("done")
 """
     run_on_eight_devices(code)

@@ -418,6 +418,8 @@ def test_errors_are_the_same_in_a_compiled_program(torch, counter):
         (lambda x: tileops.tile(x, (2**62, 2**62)), tileops.OutputTooLargeError),
         (lambda x: tileops.expand(x, (5, 3)), tileops.ShapeError),
         (lambda x: tileops.onnx.tile(x, (2,)), tileops.RepeatsError),
+        (lambda x: tileops.directml.tile(x, (0, 1)), tileops.RepeatsError),
+        (lambda x: tileops.onnx.tile(x[:0], (2**63, 1)), tileops.RepeatsError),
     ):
         with pytest.raises(error) as eager:
             program(x)
