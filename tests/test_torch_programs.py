@@ -39,9 +39,13 @@ def test_the_first_call_of_a_process_may_be_compiled(first, second):
     code = f"""
 import {first}
 import {second}
-f = torch.compile(lambda x: tileops.tile(x, (2, 3)), fullgraph=True, backend="eager")
+from torch._dynamo.testing import CompileCounter
+counter = CompileCounter()
+f = torch.compile(lambda x: tileops.tile(x, (2, 3)), fullgraph=True, backend=counter)
 x = torch.arange(6.0).reshape(2, 3)
-assert torch.equal(f(x), x.repeat(2, 3))
+for _ in range(2):
+    assert torch.equal(f(x), x.repeat(2, 3))
+assert counter.frame_count == 1, counter.frame_count
 assert torch.equal(f(x[:, :2]), x[:, :2].repeat(2, 3))
 assert torch.equal(tileops.tile(x, 2), x.repeat(1, 2))
 assert torch.equal(f(x), x.repeat(2, 3))
@@ -763,13 +767,15 @@ def test_limits_of_a_specification_hold_for_symbols(torch):
 
 
 def test_a_limit_of_bytes_may_be_a_symbol(torch):
-    call = torch.compile(
-        lambda x, n: tileops.tile(x, (2, 2), max_bytes=n), backend="eager", dynamic=True
-    )
-    for n in (192, 10**6):
-        assert call(torch.ones(3, 4), n).shape == (6, 8)
+    def call(x, n):
+        return tileops.tile(x, (1, 4), max_bytes=n)
+
+    compiled = torch.compile(call, backend="eager", dynamic=True, fullgraph=True)
+    for rows in (3, 1, 0):
+        for n in (192, 10**6):
+            assert compiled(torch.ones(rows, 4), n).shape == (rows, 16)
     with pytest.raises(tileops.OutputTooLargeError, match="takes 192 bytes"):
-        call(torch.ones(3, 4), 191)
+        torch.compile(call, backend="eager", dynamic=True)(torch.ones(3, 4), 191)
 
 
 def test_limits_of_a_specification_bound_no_export(torch):
