@@ -100,6 +100,9 @@ def test_quantised_tensors(torch):
     x = torch.quantize_per_channel(torch.ones(2, 2), scales, zeros, 0, torch.qint8)
     with pytest.raises(TypeError, match=r"quantised along axis 0.*dequantize"):
         tileops.tile(x, 2)
+    packed = torch._empty_affine_quantized([2, 4], scale=1.0, zero_point=0, dtype=torch.quint4x2)
+    with pytest.raises(TypeError, match=r"several elements a byte.*dequantize"):
+        tileops.tile(packed, 2)
 
 
 def test_a_parameter_without_a_shape_is_refused(torch):
