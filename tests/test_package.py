@@ -75,6 +75,10 @@ def test_using_numpy_imports_no_library():
         "except TypeError: pass\n"
         "try: tileops.tile(np.ones(3), '2')\n"
         "except TypeError: pass\n"
+        "class Stands:\n"
+        "    def __jax_array__(self): raise AssertionError\n"
+        "try: tileops.tile(Stands(), 2)\n"
+        "except tileops.DTypeError: pass\n"
         f"print([m for m in {OTHERS} if m in sys.modules])"
     )
     assert run(code) == "[]\n"

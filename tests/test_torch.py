@@ -153,6 +153,13 @@ def test_out_on_another_device_or_of_another_library(torch):
         tileops.tile(x, 2, out=np.zeros(4, np.float32))
 
 
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_a_view_of_the_same_shape_is_a_tensor_of_its_own(torch, shape):
+    x = torch.ones(shape)
+    tileops.expand(x, shape).unsqueeze_(0)
+    assert x.shape == shape
+
+
 def test_sizes_that_torch_counts_are_accepted(torch):
     x = torch.ones(2, 1)
     assert tileops.expand(x, torch.ones(5, 2, 4).shape).shape == (5, 2, 4)
@@ -317,6 +324,8 @@ def test_more_axes_than_numpy_has(torch, rows):
     assert torch.equal(tileops.tile(x, 4), expected)
     assert torch.equal(tileops.tile(x, 4, out=out), expected)
     assert torch.equal(tileops.tile(x.requires_grad_(), 4), expected)
+    with pytest.raises(tileops.OutputTooLargeError, match=r"elements of 4 bytes"):
+        tileops.tile(x, 2**61 // rows)
 
 
 @pytest.mark.parametrize(
