@@ -175,6 +175,12 @@ def test_it_is_new_where_nothing_is_summed(xp):
         (lambda g: tileops.expand_adjoint(g, (2, 2)), ValueError, r"axis 1.*asks for 2.*size 3"),
         (lambda g: tileops.expand_adjoint(g, (1, 2, 3)), ValueError, r"has 3 axes and g has 2"),
         (
+            lambda g: tileops.expand_adjoint(tileops.expand_adjoint(g, ()), 2),
+            tileops.ShapeError,
+            r"has 1 axis and g has 0",
+        ),
+        (lambda _: tileops.expand_adjoint([], 1), tileops.DTypeError, r"g is list, not an array"),
+        (
             lambda _: tileops.expand_adjoint([1.0], 1),
             tileops.DTypeError,
             r": g is list, not an array",

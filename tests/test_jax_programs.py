@@ -379,6 +379,9 @@ for kind in (AxisType.Auto, AxisType.Explicit):
     few = jax.device_put(np.ones(24, "float32"), NamedSharding(mesh, P(("a", "b"))))
     for n in (1, 3, 4, 6, 8):  # not all of which 8 devices share
         assert np.array_equal(tileops.tile_adjoint(few, n, 24 // n), np.full(n, 24 // n))
+    alone = jax.make_mesh((8, 1), ("a", "b"), axis_types=(kind, kind))
+    g = jax.device_put(np.ones((16, 6), "float32"), NamedSharding(alone, P("a", "b")))
+    assert np.array_equal(tileops.expand_adjoint(g, (16, 1)), np.full((16, 1), 6))
     empty = np.zeros((4, 0), "int32")
     for spec in (P("a", None), P()):
         g = jax.device_put(empty, NamedSharding(mesh, spec))

@@ -170,12 +170,17 @@ def test_compile_and_symbolic_sizes_make_one_graph(torch):
     from torch.fx.experimental.proxy_tensor import make_fx
 
     def f(x):
-        return tileops.tile(x, (1, x.shape[0])), tileops.expand(x[:, :1], (x.shape[0], 4))
+        return (
+            tileops.tile(x, (1, x.shape[0])),
+            tileops.expand(x[:, :1], (x.shape[0], 4)),
+            tileops.expand(x, (1, *x.shape)),
+        )
 
     graph = make_fx(f, tracing_mode="symbolic")(torch.ones(3, 2))
     for n in (3, 5):
         x = torch.randn(n, 2)
-        for got, want in zip(graph(x), (x.repeat(1, n), x[:, :1].expand(n, 4)), strict=True):
+        expected = x.repeat(1, n), x[:, :1].expand(n, 4), x[None]
+        for got, want in zip(graph(x), expected, strict=True):
             assert same(got, want)
     compiled = torch.compile(f, fullgraph=True, backend="eager")
     x = torch.randn(4, 2)
