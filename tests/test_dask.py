@@ -191,6 +191,7 @@ def test_masks_and_records_of_chunks_survive(da, counts):
     for result in (tileops.tile(masked, counts), tileops.tile(masked.astype(">i4"), counts)):
         assert result.compute().tolist() == np.ma.array(np.tile(values, counts)).tolist()
     assert tileops.expand(masked, (2, 4)).compute().tolist() == [values.tolist()] * 2
+    assert type(tileops.tile(masked, 0).compute()) is np.ma.MaskedArray
     mixed = np.array([(1, 2.0), (3, 4.0)], [("a", ">i4"), ("b", "<f8")])
     padded = np.zeros(
         2, np.dtype({"names": ["a", "b"], "formats": ["i1", ">i4"], "offsets": [0, 8]})
