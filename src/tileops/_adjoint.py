@@ -1,4 +1,4 @@
-"""The transposes of tile and expand: each element is the sum of what was made of it."""
+"""The transposes of tile and expand: each element is the sum of its repeats."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _NUMBERS = ("int", "uint", "float", "bfloat", "complex", "bcomplex")
 def _repeats_of_result(
     argument: Argument, shape: tuple[int, ...], result: tuple[int, ...]
 ) -> Aligned:
-    """Expand, known by its result: each axis has the size of the input's, or repeats a 1."""
+    """Align an Expand's input shape with its result: each axis keeps its size, or repeats a 1."""
     if len(shape) > len(result):
         axes = "axis" if len(shape) == 1 else "axes"
         raise argument.error(
@@ -65,31 +65,30 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     Parameters
     ----------
     g : array, shape as `tile` gives it
-        The gradient of a result of `tile`: an array of numbers of any library. Not
-        conjugated: complex numbers are summed as they are.
+        The gradient of a result of `tile`: an array of numbers, of any library. Complex
+        numbers are summed as they are, not conjugated.
     shape : int, sequence of int, or array of int, rank 0 or 1
         The shape of the input of `tile`.
     repeats : int, sequence of int, or array of int, rank 0 or 1
-        The repeats of `tile`. What was repeated 0 times has a sum of 0.
+        The repeats of `tile`. The sum of an element that was repeated 0 times is 0.
 
     Returns
     -------
     array, shape `shape`
-        New, of the library, dtype and device of `g`. Floats of 16 bits and less are
-        summed in float32; integers wrap around.
+        A new array of the same library, dtype and device as `g`. Floats of 16 bits and
+        less are summed in float32; integers wrap around.
 
     Raises
     ------
     RepeatsError
-        If `repeats` is refused by `tile`.
+        If `tile` would refuse `repeats`.
     ShapeError
-        If `shape` is not a shape, or `g` has another shape than the result of `tile`.
+        If `shape` is not a valid shape, or `g` has another shape than the result of `tile`.
     DTypeError
         If `g` is not an array of numbers.
     OutputTooLargeError
-        If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
-        more than 2**63-1 elements or bytes; in Dask also if the result has more than 2**20
-        chunks.
+        If the sizes of `shape`, or of the result of `tile`, zeros left out, multiply to more
+        than 2**63-1 elements or bytes. In Dask also if the sum has more than 2**20 chunks.
 
     See Also
     --------
@@ -115,28 +114,27 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     Parameters
     ----------
     g : array, shape (m0, m1, ...)
-        The gradient of a result of `expand`: an array of numbers of any library. Not
-        conjugated: complex numbers are summed as they are.
+        The gradient of a result of `expand`: an array of numbers, of any library. Complex
+        numbers are summed as they are, not conjugated.
     shape : int, sequence of int, or array of int, rank 0 or 1
-        The shape of the input of `expand`. Aligned on the right, each size is that of
-        `g` or 1; axes that it lacks are summed and left out.
+        The shape of the input of `expand`. Aligned on the right, each size must be that of
+        `g` or 1. Axes of `g` that `shape` lacks are summed and left out.
 
     Returns
     -------
     array, shape `shape`
-        New, of the library, dtype and device of `g`. Floats of 16 bits and less are
-        summed in float32; integers wrap around.
+        A new array of the same library, dtype and device as `g`. Floats of 16 bits and
+        less are summed in float32; integers wrap around.
 
     Raises
     ------
     ShapeError
-        If `shape` is not a shape, or does not expand to that of `g`.
+        If `shape` is not a valid shape, or does not expand to the shape of `g`.
     DTypeError
         If `g` is not an array of numbers.
     OutputTooLargeError
-        If the sizes of `shape`, or those that `g` would have, zeros left out, multiply to
-        more than 2**63-1 elements or bytes; in Dask also if the result has more than 2**20
-        chunks.
+        If the sizes of `shape`, or those of `g`, zeros left out, multiply to more than
+        2**63-1 elements or bytes. In Dask also if the sum has more than 2**20 chunks.
 
     See Also
     --------
@@ -155,7 +153,7 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
 
 
 def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
-    """Sum by an operator's rules; an Expand has no `counts`: the shape of `g` takes their place."""
+    """Sum by an operator's rules; for Expand, the shape of `g` takes the place of `counts`."""
     prepare_to_trace()
     name = operator.name
     executor = executor_of(name, g, "g")

@@ -1,4 +1,4 @@
-"""Reading of counts: what people pass as repeats or shape becomes a tuple of ints."""
+"""Read counts: whatever callers pass as repeats or shape becomes a tuple of ints."""
 
 from collections.abc import Sequence
 from operator import index
@@ -10,7 +10,7 @@ from tileops._texts import describe, show, type_name
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20
-"""The most counts that are read, except from a tuple or list: no array has so many axes."""
+"""The most counts read from anything but a tuple or list: no array has so many axes."""
 
 
 def read_counts(
@@ -18,15 +18,15 @@ def read_counts(
 ) -> tuple[int, ...]:
     """Turn an int, a sequence of ints or an integer array into a tuple of ints.
 
-    Every fixed-width count becomes a Python int, so that no arithmetic on counts can
-    overflow. Symbolic integers stay as they are. `input_executor` is that of the array to
-    be repeated, if there is one: symbols of any other library are refused.
+    Integers of a fixed width become Python ints, so that arithmetic on counts cannot
+    overflow. Symbols stay as they are. `input_executor` is the executor of the array to be
+    repeated, if there is one; symbols of any other library are then refused.
     """
     if type(value) is not tuple:
         if not isinstance(value, (tuple, list)):
             return _read_other(argument, value, input_executor)
         value = _as_tuple(argument, value)
-    for count in value:  # of few counts, a loop takes half the time of a set of their types
+    for count in value:  # for a few counts, a loop takes half as long as a set of their types
         if type(count) is not int:
             return tuple(
                 _read_one(argument, f"[{i}]", n, input_executor) for i, n in enumerate(value)
@@ -37,7 +37,7 @@ def read_counts(
 def read_shape(
     argument: Argument, value: Any, input_executor: Executor | None = None
 ) -> tuple[int, ...]:
-    """Read the shape of an input, where a caller gives it, and refuse sizes out of range."""
+    """Read an input shape that the caller passes, and refuse sizes out of range."""
     shape = read_counts(argument, value, input_executor)
     check_counts(argument, shape)
     return shape
@@ -58,14 +58,14 @@ def _read_other(argument: Argument, value: Any, input_executor: Executor | None)
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether a value is a sequence of things, not of characters or bytes."""
+    """Whether a value is a sequence, but not one of characters or bytes."""
     return isinstance(value, Sequence) and not isinstance(
         value, str | bytes | bytearray | memoryview
     )
 
 
 def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
-    """Return what a sequence holds; refuse one of more counts than any array has axes."""
+    """Return the items of a sequence; refuse more counts than any array has axes."""
     try:
         number = len(value)
     except OverflowError as error:
@@ -94,12 +94,13 @@ def _unreadable(argument: Argument, value: Any) -> Exception:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value looks like an array, of whichever library."""
-    if isinstance(value, int):  # a symbol, too, to torch.compile, which can ask it nothing else
+    """Whether a value looks like an array of any library."""
+    # torch.compile takes a symbol for an int, and can answer no other question about it.
+    if isinstance(value, int):
         return False
     try:
         return hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple)
-    except Exception:  # noqa: BLE001 (it is anybody's code; a nested tensor of PyTorch has no shape)
+    except Exception:  # noqa: BLE001 (foreign code; a nested tensor of PyTorch has no shape)
         return False
 
 
@@ -123,7 +124,7 @@ def _read_one(argument: Argument, where: str, count: Any, input_executor: Execut
         return count  # type: ignore[no-any-return]
     if not isinstance(count, bool):
         try:
-            # torch.compile does not find the index of an enum's member.
+            # torch.compile cannot take `index` of a member of an enum.
             return int(count) if isinstance(count, int) else index(count)
         except Exception as error:
             raise _not_an_integer(argument, where, describe(count), type(count)) from error
@@ -175,7 +176,7 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
 
 
 def _executor_of(argument: Argument, where: str, array: Any) -> Executor:
-    """Return the executor of an array of counts, or refuse one of no known library."""
+    """Return the executor of an array of counts; refuse an array of no known library."""
     executor = execute.find_executor(array)
     if executor is None:
         found = f"{type_name(type(array))}, an array of no known library"
@@ -184,7 +185,7 @@ def _executor_of(argument: Argument, where: str, array: Any) -> Executor:
 
 
 def values_of(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
-    """Return the values of an array of counts, or refuse one whose values are not known now."""
+    """Return the values of an array of counts; refuse an array whose values are not known now."""
     try:
         return executor.numbers(array)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The public functions of one meaning everywhere: tile and expand, and their shapes."""
+"""The public functions that mean the same for every library: tile, expand and their shapes."""
 
 from typing import Any
 
@@ -33,50 +33,50 @@ def tile(
         The array: of NumPy, PyTorch, JAX, CuPy, Dask, or of any library with the
         Array API standard; of any dtype.
     repeats : int, sequence of int, or array of int, rank 0 or 1
-        How often each axis is repeated; 0 makes it empty. Repeats and axes are
+        How many times each axis is repeated; 0 makes it empty. Repeats and axes are
         aligned on the right, and the shorter of the two is padded with ones on
         the left, so one integer repeats the last axis.
     copy : bool or None, default True
-        True: the result has memory of its own. False: it is a view of `x`. None: a view
-        where one exists, else a copy. A view exists where each repeated axis has size 1, or
-        where the result is empty, in NumPy, PyTorch, CuPy and Dask; elsewhere only `x` itself
-        is known to be one. NumPy's views are read-only; a write to one of PyTorch or CuPy
-        changes `x`. In Dask, a result that is computed as a whole has memory of its own; a
-        chunk of it may be one of `x`, which nobody writes to.
+        True: the result has its own memory. False: the result is a view of `x`. None: a
+        view where one exists, otherwise a copy. In NumPy, PyTorch, CuPy and Dask a view
+        exists if every repeated axis has size 1 or the result is empty; in other libraries
+        only an unchanged `x` is certain to be one. NumPy's views are read-only; writing to a
+        view in PyTorch or CuPy changes `x`. In Dask, a result that is computed as a whole has
+        its own memory; a chunk of it may be a chunk of `x`, because nobody writes to chunks.
     out : array, optional
-        Where to write: an array of the same library, with the shape of the result
-        and the dtype and device of `x`, sliced or transposed in any way, that shares
-        no element with `x`. NumPy, PyTorch and CuPy.
+        The array to write the result into, in NumPy, PyTorch and CuPy: of the same library
+        as `x`, with the shape of the result and the dtype and device of `x`. It may be
+        sliced or transposed in any way, but must share no element with `x`.
     max_bytes : int, optional
         The most bytes that a written result may take, for counts from a source
-        you do not trust. A view takes none.
+        that you do not trust. A view takes none.
 
     Returns
     -------
     array, shape (r0 * n0, r1 * n1, ...)
-        Of the library, dtype and device of `x`; a copy is C-contiguous in NumPy,
-        PyTorch and CuPy. `out` if that was given.
+        An array of the same library, dtype and device as `x`; a copy is C-contiguous in
+        NumPy, PyTorch and CuPy. `out` itself if it was given.
 
     Raises
     ------
     RepeatsError
-        If a count is negative or `repeats` has two axes or more. A count that is
-        not a known integer (bool, float, traced) is also a TypeError.
+        If a count is negative or `repeats` has more than one axis. For a count that is
+        not a known integer (bool, float, traced), the error is also a TypeError.
     DTypeError
-        If `x` is not an array, or one that the operator cannot repeat, or `out` has
-        another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
-        is of a wrong type.
+        If `x` is not an array or cannot be repeated, if `out` has another dtype or the
+        library cannot write into arrays, or if `copy` or `max_bytes` is of a wrong type.
     ShapeError
-        If `out` has another shape, if `x` has a size that is not known, or if the result
-        has more axes than the library's arrays can have (64 in NumPy).
+        If `out` has another shape than the result, if a size of `x` is not known, or if the
+        result has more axes than the library's arrays can have (64 in NumPy).
     OutputError
-        If ``copy=False`` and no view exists or `out` is given, too. If `out` overlaps `x`, has
-        elements that share memory, is read-only, or is on another device; in PyTorch also
-        if a gradient would have to be recorded, or if a tensor has no memory of its own.
+        If ``copy=False`` and no view exists, or `out` is also given. If `out` overlaps `x`,
+        has elements that share memory, is read-only, or is on another device. In PyTorch
+        also if a gradient would have to be recorded, or if `x` or `out` has no memory of
+        its own.
     OutputTooLargeError
-        If the result exceeds `max_bytes`, or its size is not known while tracing and
-        `max_bytes` is given. If its sizes, zeros left out, multiply to more than 2**63-1
-        elements or bytes; in Dask also if it has more than 2**20 chunks.
+        If the result exceeds `max_bytes`, or if `max_bytes` is given and the size is not
+        known while tracing. If the sizes of the result, zeros left out, multiply to more
+        than 2**63-1 elements or bytes. In Dask also if the result has more than 2**20 chunks.
 
     See Also
     --------
@@ -85,9 +85,8 @@ def tile(
 
     Notes
     -----
-    That `repeats` may have fewer or more entries than `x` has axes is the rule of
-    NumPy [1]_ and of OpenVINO's Tile-1 [2]_. A negative count is refused on empty
-    arrays too.
+    As in NumPy [1]_ and in OpenVINO's Tile-1 [2]_, `repeats` may have fewer or more
+    entries than `x` has axes. A negative count is also refused for an empty array.
 
     References
     ----------
@@ -119,9 +118,9 @@ def expand(
 ) -> Any:
     """Broadcast an array and a shape against each other.
 
-    Sizes are aligned on the right. Where they differ one of them must be 1, and
-    the result has the other: so `shape` may keep an axis with a 1, and may be
-    shorter than the rank of `x`.
+    Sizes are aligned on the right. Where two sizes differ, one of them must be 1, and
+    the result has the other one. So a 1 in `shape` keeps the size that `x` has, and
+    `shape` may have fewer entries than `x` has axes.
 
     Parameters
     ----------
@@ -131,45 +130,46 @@ def expand(
     shape : int, sequence of int, or array of int, rank 0 or 1
         The sizes to broadcast with.
     copy : bool or None, default None
-        None: a view in NumPy, PyTorch, CuPy and Dask; elsewhere a copy, or what the
-        library's `broadcast_to` gives. True: the result has memory of its own. False: it is
-        a view of `x`. NumPy's views are read-only; a write to one of PyTorch or CuPy changes
-        `x`. In Dask, a result that is computed as a whole has memory of its own; a chunk of it
-        may be one of `x`, which nobody writes to.
+        None: a view in NumPy, PyTorch, CuPy and Dask; in other libraries a copy, or whatever
+        the library's `broadcast_to` returns. True: the result has its own memory. False: the
+        result is a view of `x`. NumPy's views are read-only; writing to a view in PyTorch or
+        CuPy changes `x`. In Dask, a result that is computed as a whole has its own memory; a
+        chunk of it may be a chunk of `x`, because nobody writes to chunks.
     out : array, optional
-        Where to write: an array of the same library, with the shape of the result
-        and the dtype and device of `x`, sliced or transposed in any way, that shares
-        no element with `x`. NumPy, PyTorch and CuPy.
+        The array to write the result into, in NumPy, PyTorch and CuPy: of the same library
+        as `x`, with the shape of the result and the dtype and device of `x`. It may be
+        sliced or transposed in any way, but must share no element with `x`.
     max_bytes : int, optional
         The most bytes that a written result may take, for shapes from a source
-        you do not trust. A view takes none.
+        that you do not trust. A view takes none.
 
     Returns
     -------
     array
-        Of the library, dtype and device of `x`; a copy is C-contiguous in NumPy,
-        PyTorch and CuPy. `out` if that was given.
+        An array of the same library, dtype and device as `x`; a copy is C-contiguous in
+        NumPy, PyTorch and CuPy. `out` itself if it was given.
 
     Raises
     ------
     ShapeError
-        If two sizes differ and neither is 1, if a size is negative, if `shape` has
-        two axes or more, if `out` has another shape, if `x` has a size that is not
+        If two sizes differ and neither is 1, if a size is negative, if `shape` has more
+        than one axis, if `out` has another shape than the result, if a size of `x` is not
         known, or if the result has more axes than the library's arrays can have (64 in
-        NumPy). A size that is not a known integer (bool, float, traced) is also a TypeError.
+        NumPy). For a size that is not a known integer (bool, float, traced), the error is
+        also a TypeError.
     DTypeError
-        If `x` is not an array, or one that the operator cannot expand, or `out` has
-        another dtype or its library cannot write into arrays, or `copy` or `max_bytes`
-        is of a wrong type.
+        If `x` is not an array or cannot be expanded, if `out` has another dtype or the
+        library cannot write into arrays, or if `copy` or `max_bytes` is of a wrong type.
     OutputError
-        If ``copy=False`` and the library promises no view or `out` is given, too. If `out`
+        If ``copy=False`` and the library promises no view, or `out` is also given. If `out`
         overlaps `x`, has elements that share memory, is read-only, or is on another
-        device; in PyTorch also if a gradient would have to be recorded, or if a tensor
+        device. In PyTorch also if a gradient would have to be recorded, or if `x` or `out`
         has no memory of its own.
     OutputTooLargeError
-        If the result is written and exceeds `max_bytes`, or its size is not known while
-        tracing and `max_bytes` is given. If its sizes, zeros left out, multiply to more
-        than 2**63-1 elements or bytes; in Dask also if it has more than 2**20 chunks.
+        If the result is written and exceeds `max_bytes`, or if `max_bytes` is given and the
+        size is not known while tracing. If the sizes of the result, zeros left out, multiply
+        to more than 2**63-1 elements or bytes. In Dask also if the result has more than 2**20
+        chunks.
 
     See Also
     --------
@@ -178,8 +178,9 @@ def expand(
 
     Notes
     -----
-    The two-way rule is that of ONNX Expand [1]_. ``numpy.broadcast_to`` knows one
-    way only: it refuses a 1 against a larger size, and a shorter shape.
+    Broadcasting in both directions is the rule of ONNX Expand [1]_. ``numpy.broadcast_to``
+    only broadcasts `x`: it refuses a 1 in `shape` where `x` has a larger size, and a
+    `shape` with fewer entries than `x` has axes.
 
     References
     ----------
@@ -216,9 +217,9 @@ def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
     Raises
     ------
     RepeatsError
-        If `repeats` is refused by `tile`.
+        If `tile` would refuse `repeats`.
     ShapeError
-        If `shape` is not a shape.
+        If `shape` is not a valid shape.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 
@@ -253,7 +254,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
     Raises
     ------
     ShapeError
-        If either is not a shape, or two sizes differ and neither is 1.
+        If `shape` or `target` is not a valid shape, or two sizes differ and neither is 1.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 

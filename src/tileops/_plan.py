@@ -1,7 +1,7 @@
 """The plan of a call: what to reshape, broadcast and reshape. No arrays, no libraries.
 
 Tile and Expand are one primitive, a contiguous copy of a view with zero
-strides. An axis of size n repeated r times is split into (1, n), spread to
+strides. An axis of size n that is repeated r times is split into (1, n), spread to
 (r, n), and merged into r * n.
 """
 
@@ -13,20 +13,21 @@ from tileops._rules import Operator, apply_rules, is_empty, is_equal, known
 
 
 class Plan(NamedTuple):
-    """How an array becomes its repetition, in shapes.
+    """The shapes through which an array becomes its repetition.
 
     ``result = reshape(broadcast_to(reshape(x, split), spread), shape)``.
     """
 
     padded: tuple[int, ...]
-    """The input's shape, ones before it up to the rank of the result."""
+    """The input's shape, padded with ones on the left to the rank of the result."""
     repeats: tuple[int, ...]
-    """How often each axis of ``padded`` is repeated."""
+    """How many times each axis of ``padded`` is repeated."""
     split: tuple[int, ...]
-    """The input's shape without axes whose size stays 1, with a 1 before each longer one that is
-    repeated; 1 and the number of elements, if it is empty and would have very many axes."""
+    """The input's shape without the axes whose size stays 1, and with a 1 before each longer axis
+    that is repeated. If the result is empty and this would have more than `MOST_AXES` axes: a 1
+    and the number of elements of the input."""
     spread: tuple[int, ...]
-    """The shape of the view: `split`, where each 1 to be repeated becomes its repeats."""
+    """The shape of the view: `split`, with its repeats in place of each 1 that is repeated."""
     shape: tuple[int, ...]
     """The shape of the result."""
     repeated: tuple[int, ...]
@@ -34,37 +35,37 @@ class Plan(NamedTuple):
     merges: bool
     """Whether `shape` joins axes of `spread`, so that the last reshape has to copy."""
     is_view: bool
-    """Whether zero strides express the result: nothing merges, or there are no elements."""
+    """Whether a view with zero strides can be the result: no axes merge, or the result is empty."""
     is_identity: bool
-    """Whether the result is the input, axis by axis."""
+    """Whether the result equals the input and has the same axes."""
     nbytes: int
-    """The bytes of the result; 0 where a size is symbolic, or torch.compile traces."""
+    """The bytes of the result; 0 if a size is symbolic, and while PyTorch traces or compiles."""
     row: int
-    """The elements of the input's innermost stretch that is repeated as a whole, or of all of it;
-    0 where `nbytes` is."""
+    """The number of elements in the innermost part of the input that is repeated as a whole, or in
+    all of the input if no axis is repeated; 0 where `nbytes` is 0."""
     strides: tuple[int, ...]
-    """The view's strides in bytes, if the input is contiguous; () where there is no such view."""
+    """The strides of a contiguous input's view, in bytes; () if the result is no such view."""
 
 
-# Plans are compared and hashed by identity: a cache whose keys hold a plan would otherwise hash all
-# of its numbers in each call. A dataclass has that by eq=False, but TorchDynamo does not take one
-# for a constant.
+# Plans are compared and hashed by identity. Otherwise a cache with plans in its keys would hash all
+# numbers of a plan in each call. A dataclass with eq=False would do that as well, but TorchDynamo
+# does not accept a dataclass as a constant.
 Plan.__hash__ = object.__hash__  # type: ignore[method-assign]
 Plan.__eq__ = object.__eq__  # type: ignore[method-assign]
 Plan.__ne__ = object.__ne__  # type: ignore[method-assign]
 
 MOST_AXES = 64
-"""The most axes of a plan that is cached: few libraries have more, and a million take 100 MB."""
+"""The most axes of a cached plan: few libraries allow more, and a million axes take 100 MB."""
 
 
 @lru_cache(maxsize=4096)
 def cached_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
-    """Plan as `make_plan` does, once; TypeError for a plan that is not kept.
+    """Return the cached plan that `make_plan` made; TypeError for a plan that is not cached.
 
-    That is one of more axes than `MOST_AXES`, or of traced sizes, some of which have no hash. It
-    is raised where a plan is not found, so that a call that finds one need not look.
+    Plans with more axes than `MOST_AXES` are not cached, nor are plans with symbolic sizes, some of
+    which have no hash. The check runs only on a cache miss, so a call that finds its plan skips it.
     """
     if max(len(shape), len(counts)) > MOST_AXES or not all(map(known, (*shape, *counts))):
         raise TypeError("a plan of so many axes, or of traced sizes, is not kept")
@@ -76,16 +77,16 @@ def make_plan(
 ) -> Plan:
     """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
     padded, repeats, result = apply_rules(operator, tuple(shape), counts, itemsize)
-    # An empty axis stays empty however often it is repeated, and a count without
-    # effect must not overflow a library's product of extents.
+    # An empty axis stays empty however many times it is repeated, and a count without
+    # effect must not overflow the product of sizes that a library computes.
     repeats = tuple(1 if is_equal(n, 0) else r for n, r in zip(padded, repeats, strict=True))
     split: list[int] = []
     spread: list[int] = []
     repeated: list[int] = []
     merges = False
     for n, r in zip(padded, repeats, strict=True):
-        # Axes whose size stays 1 are left out. Each of the others then at least doubles the
-        # result, so that one that is not empty has 63 of them at most.
+        # Axes whose size stays 1 are left out. Each remaining axis at least doubles the
+        # result, so a result that is not empty has at most 63 of them.
         is_one = is_equal(n, 1)
         if not is_equal(r, 1):
             repeated.append(len(spread))
@@ -96,9 +97,9 @@ def make_plan(
             split.append(n)
             spread.append(n)
     if merges and len(spread) > MOST_AXES and is_empty(result) and all(map(known, padded)):
-        # Few libraries have so many axes, and no element has to find its place: one axis of no
-        # repeats, or of one where there are no elements, before all others. Not where there are
-        # fewer, since a library may copy to join axes.
+        # Few libraries allow so many axes. An empty result has no elements to put in order, so the
+        # input becomes one flat axis, repeated 0 times, or once if the input is empty too. With
+        # fewer axes the input is not flattened, because a library may copy it to join its axes.
         n = prod(padded)
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
     nbytes = prod(result) * itemsize if itemsize and all(map(known, result)) else 0
@@ -132,7 +133,7 @@ def _row(padded: tuple[int, ...], repeats: tuple[int, ...]) -> int:
 
 
 def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the strides of an array that lies in the order of its elements, in bytes."""
+    """Return the strides of a C-contiguous array, in the unit of `itemsize`."""
     strides, stride = [], itemsize
     for n in reversed(sizes):
         strides.append(stride)

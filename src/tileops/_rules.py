@@ -1,8 +1,8 @@
 """The rules of Tile and Expand: shapes and counts in, checked repeats out. No arrays.
 
-A size or count is an ``int``, or a symbolic integer of a tracing library. A
-symbolic one passes through arithmetic, and is compared only where Expand has to
-know whether two sizes are equal: the library then decides, or fixes its value.
+A size or count is an ``int`` or, while a library traces, a symbol of that library.
+Symbols pass through arithmetic, and are compared only where Expand has to know
+whether two sizes are equal. The library then decides, or fixes the symbol's value.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,32 +23,32 @@ from tileops.errors import (
 )
 
 LIMIT = 2**63 - 1
-"""The largest extent, element count and byte count: what a signed 64-bit integer holds."""
+"""The largest size, number of elements and number of bytes: a signed 64-bit integer's maximum."""
 
 _ENOUGH = 2 * 63
-"""So many sizes of 2 and more multiply to more than errors write in full (see `show`)."""
+"""This many sizes of 2 or more multiply to more than errors write in full (see `show`)."""
 
 
 class Argument(NamedTuple):
-    """A list of counts that an operator takes: its rules, and how errors speak of it."""
+    """A list of counts that an operator takes: its rules, and the words for it in errors."""
 
     operator_name: str
-    """What errors begin with."""
+    """The operator's name, with which errors begin."""
     name: str
-    """What the operator's parameter is called."""
+    """The name of the operator's parameter."""
     error: type[RepeatsError | ShapeError]
     remedy: str
     """What to pass instead of a count that is too small."""
     least: int = 0
     greatest: float = inf
     dtype: str | None = None
-    """The only dtype of an array of counts; None for any integer."""
+    """The only dtype that an array of counts may have; None for any integer dtype."""
     is_vector: bool = False
-    """Whether a single count must come in a sequence, too."""
+    """Whether even a single count must come in a sequence."""
 
     @property
     def type_error(self) -> type[RepeatsTypeError | ShapeTypeError]:
-        """The error for what is no integer."""
+        """The error for a count that is not an integer."""
         return ShapeTypeError if issubclass(self.error, ShapeError) else RepeatsTypeError
 
     @property
@@ -58,44 +58,44 @@ class Argument(NamedTuple):
 
 
 Aligned = tuple[tuple[int, ...], tuple[int, ...]]
-"""Two tuples of one length: as rules give them, a shape and the repeats of each of its axes."""
+"""Two tuples of the same length: the rules return a shape and the repeats of its axes."""
 
 Align = Callable[[Argument, tuple[int, ...], tuple[int, ...]], Aligned]
-"""How shape and counts become these, or are refused."""
+"""A function that aligns shape and counts, or refuses them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
     """An operator of one specification, as a table of its rules.
 
-    Operators are compared and hashed by identity: the cache of plans has them in its keys.
+    Operators are compared and hashed by identity, because the cache of plans has them in its keys.
     """
 
     argument: Argument
     align: Align
     dtypes: Mapping[str, str] | None = None
-    """The input's dtypes and the specification's names for them; None for every dtype."""
+    """The dtypes that the input may have, and their names in the specification; None for all."""
     general: str = "tileops.tile"
-    """The function without these limits, which errors recommend."""
+    """The function without the operator's limits, which errors recommend."""
 
     @property
     def name(self) -> str:
-        """The name that errors give it."""
+        """The operator's name in errors."""
         return self.argument.operator_name
 
 
 def shape_argument(operator_name: str, name: str = "input shape") -> Argument:
-    """Describe the shape of the operator's input, where a caller gives it."""
+    """Return the `Argument` for an input's shape that a caller passes in place of the array."""
     return Argument(operator_name, name, ShapeError, "0 is an empty axis")
 
 
 def known(count: int) -> bool:
-    """Whether a size or count is a number now, not a symbol."""
+    """Whether a size or count is a number, not a symbol."""
     return type(count) is int
 
 
 def is_equal(count: int, number: int) -> bool:
-    """Whether a size or count is known to be a number."""
+    """Whether a size or count is known to be equal to a number."""
     return known(count) and count == number
 
 
@@ -110,12 +110,12 @@ def is_less(count: int, other: int) -> bool:
 
 
 def exceeds(count: int, limit: float) -> bool:
-    """Whether a count, or a product of sizes, is known to be past a limit."""
+    """Whether a count, or a product of sizes, is known to exceed a limit."""
     return known(count) and count > limit
 
 
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
-    """Refuse counts out of range; `rank` is that of the array they are aligned with."""
+    """Refuse counts out of range; `rank` is the rank of the array that they are aligned with."""
     for i, count in enumerate(counts):
         if not in_range(argument, count):
             axis = i + max(rank - len(counts), 0)
@@ -129,7 +129,7 @@ def in_range(argument: Argument, count: int) -> bool:
 
 
 def out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exception:
-    """Describe a count that is not in range; `given` says where it stood."""
+    """Return the error for a count out of range; `given` says which entry the count is."""
     rule = "be negative" if argument.least == 0 else f"be less than {argument.least}"
     remedy = argument.remedy
     if count > argument.greatest:
@@ -141,7 +141,7 @@ def out_of_range(argument: Argument, axis: int, count: int, given: str) -> Excep
 
 
 def check_dtype(operator: Operator, dtype: str) -> None:
-    """Refuse an input of a dtype that the specification leaves out."""
+    """Refuse an input whose dtype the specification does not allow."""
     if operator.dtypes is not None and dtype not in operator.dtypes:
         raise DTypeError(
             f"{operator.name}: the input has dtype {dtype}; {operator.name} takes "
@@ -178,7 +178,7 @@ def tile_repeats_unpadded(
 
 
 def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int, ...]) -> Aligned:
-    """Expand as a Tile: a size of 1 is repeated up to the target, the rest is kept."""
+    """Expand as a Tile: repeat axes of size 1 up to the target, and keep the others."""
     check_counts(argument, target, len(shape))
     unpadded, given = shape, target
     shape, target = pad(shape, target)
@@ -188,9 +188,9 @@ def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int
             repeats.append(wanted)
         elif is_equal(wanted, 1) or size == wanted:
             repeats.append(1)
-        elif size == 1:
+        elif size == 1:  # only a symbol: a number was compared above, without a guard
             repeats.append(wanted)
-        elif wanted == 1:  # a symbol, as above: a number is found without a guard
+        elif wanted == 1:  # likewise
             repeats.append(1)
         else:
             raise no_broadcast(argument, axis, size, wanted, unpadded, given)
@@ -205,7 +205,7 @@ def no_broadcast(
     shape: tuple[int, ...],
     given: tuple[int, ...],
 ) -> Exception:
-    """Describe two sizes that Expand cannot bring together."""
+    """Return the error for two sizes that Expand cannot broadcast against each other."""
     remedy = ""
     longer = (*shape, 1)
     if len(shape) < len(given) and not any(starmap(differ, zip(*pad(longer, given), strict=True))):
@@ -222,7 +222,7 @@ def no_broadcast(
 
 
 def differ(size: int, wanted: int) -> bool:
-    """Whether two sizes are known to be different, and none of them 1."""
+    """Whether two sizes are known to differ, and neither is 1."""
     return known(size) and known(wanted) and size != wanted and 1 not in {size, wanted}
 
 
@@ -249,9 +249,9 @@ def apply_rules(
 def result_shape(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int = 1
 ) -> tuple[int, ...]:
-    """Return the shape of the result for an input of some shape, or refuse.
+    """Return the shape of the result for an input of the given shape, or refuse the call.
 
-    Not by a plan: here there may be a million axes, for which a plan would take 100 MB.
+    This makes no plan, because the shape may have a million axes, and a plan would take 100 MB.
     """
     return apply_rules(operator, shape, counts, itemsize)[-1]
 
@@ -259,8 +259,8 @@ def result_shape(
 def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> None:
     """Refuse a result that is larger than any library can address.
 
-    Zero sizes are left out of the product: libraries multiply the others all the
-    same, and JAX ends the process when that overflows.
+    Zeros are left out of the product, because libraries multiply the other sizes all the
+    same, and JAX ends the process when their product overflows.
     """
     product = extent(shape)
     if exceeds(product * max(itemsize, 1), LIMIT):
@@ -290,9 +290,9 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
 
 
 def extent(shape: tuple[int, ...]) -> int:
-    """Multiply the sizes that are known, zeros left out; only the first of them if they are many.
+    """Multiply the known sizes, zeros left out; if there are many, only the first `_ENOUGH`.
 
-    The product of a million sizes would take many minutes, in which nothing could interrupt it.
+    The product of a million sizes would take many minutes, during which nothing can interrupt it.
     """
     sizes = [size for size in shape if known(size) and size > 1]
     return prod(sizes[:_ENOUGH])

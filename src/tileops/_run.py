@@ -20,14 +20,14 @@ def run(
     out: Any = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Apply an operator, or refuse before anything is allocated or written."""
+    """Apply an operator, or refuse the call before anything is allocated or written."""
     executor = executors.get(type(x))
     if executor is None:
         executor = executor_of(operator.name, x)
         x = executor.array(x)
     if max_bytes is not None or (copy is not True and copy is not None):
         check_options(operator.name, copy, out, max_bytes)
-    if operator.dtypes is not None:  # else a dtype's name, which takes a while, is not needed
+    if operator.dtypes is not None:  # naming a dtype takes time: only where the name is needed
         check_dtype(operator, executor.dtype(x))
     plan = executor.plan(operator, x, read_counts(operator.argument, counts, executor))
     if out is None and copy is not True:
@@ -45,7 +45,7 @@ def run(
 
 
 def check_options(name: str, copy: Any = True, out: Any = None, max_bytes: Any = None) -> None:
-    """Refuse options that are not of their type, or that exclude each other."""
+    """Refuse options of a wrong type, and options that exclude each other."""
     if copy is not None and not isinstance(copy, bool):
         raise DTypeError(
             f"{name}: copy is {describe(copy)}; it must be True (own memory), False (a view "
@@ -66,10 +66,10 @@ def check_options(name: str, copy: Any = True, out: Any = None, max_bytes: Any =
 
 def _is_integer(value: Any) -> bool:
     if isinstance(value, bool) or (is_array(value) and not isinstance(value, Integral)):
-        return False  # an array is none, though one of one element gives its index
+        return False  # an array is not an integer, although one of a single element has an index
     try:
         index(value)
-    except Exception:  # noqa: BLE001 (it is anybody's code)
+    except Exception:  # noqa: BLE001 (foreign code may raise anything)
         return False
     return True
 

@@ -1,8 +1,8 @@
-"""What a call can be refused for.
+"""The errors with which a call can be refused.
 
 Each error is a :class:`TileOpsError` and also the builtin that Python uses for
 its kind of mistake, so both ``except TileOpsError`` and ``except ValueError``
-work. A text names the operator, the axis, the value, the rule and the remedy.
+work. A message names the operator, the axis, the value, the rule and the remedy.
 """
 
 import re
@@ -21,17 +21,17 @@ __all__ = [
 
 
 _LONGEST_WORD = 256
-"""The most characters of a word in a text, such as the name of a node, a dtype or a device."""
+"""The most characters of a word in a message, such as the name of a node, a dtype or a device."""
 _LONGEST_TEXT = 16 * 1024
-"""The most characters of a text; where names hold spaces, their words may be short but many."""
+"""The most characters of a message: a name with spaces may consist of many short words."""
 
 
 class TileOpsError(Exception):
-    """Any refusal of this package."""
+    """The base class of this package's errors."""
 
     def __str__(self) -> str:
-        """Return the text, with names in it cut short: they may be anybody's, and of any length."""
-        # Not when the error is made: compilers trace that.
+        """Return the message with long names shortened: callers choose names of any length."""
+        # Names are shortened here, and not when the error is made, because compilers trace that.
         text = super().__str__()
         if len(text) > _LONGEST_WORD:
             text = re.sub(r"\S+", lambda word: _shorten(word[0], _LONGEST_WORD), text)
@@ -39,22 +39,22 @@ class TileOpsError(Exception):
 
 
 def _shorten(text: str, most: int) -> str:
-    """Leave out the middle of a long text: names differ at their ends, and remedies stand there."""
+    """Leave out the middle of a long text: names differ at their ends, and remedies come last."""
     if len(text) <= most:
         return text
     return f"{text[: most * 3 // 4]}...{text[-most // 8 :]}"
 
 
 class RepeatsError(TileOpsError, ValueError):
-    """Repeats that the operator does not define: negative, too many or few, or not in one axis."""
+    """Repeats that the operator does not allow: negative, too many, too few, or not in one axis."""
 
 
 class ShapeError(TileOpsError, ValueError):
-    """What is not a shape, or one that the operator or the library cannot give to the result."""
+    """An invalid shape, or a shape that the operator or the library cannot give to the result."""
 
 
 class DTypeError(TileOpsError, TypeError):
-    """An argument of a wrong type: no array, or one of a dtype or kind that is not taken here."""
+    """An argument of a wrong type: not an array, or an array of a dtype or kind that is refused."""
 
 
 class RepeatsTypeError(RepeatsError, DTypeError):
@@ -78,4 +78,4 @@ class OutputTooLargeError(TileOpsError, ValueError):
 
 
 class UnsupportedError(TileOpsError, ValueError):
-    """What is not supported here: a feature level, a library, a kind of node, external data."""
+    """Something that is not supported: a feature level, library, kind of node or external data."""
