@@ -1,7 +1,7 @@
-"""The choice of a library: by the type of an array, remembered.
+"""The choice of an executor: by the type of the array, remembered for each type.
 
-A library is looked for in ``sys.modules`` only: an array of it cannot exist
-before it was imported, so nothing here imports one that its user did not.
+A library is looked for in ``sys.modules`` only. Its arrays cannot exist before it
+was imported, so nothing here imports a library that the caller did not import.
 """
 
 import sys
@@ -24,7 +24,7 @@ def _is_numpy(x: Any) -> bool:
 
 
 def _is_torch(x: Any) -> bool:
-    # There is no such class while another thread imports the library, or where it is blocked.
+    # The class is missing while another thread imports PyTorch, and where the import is blocked.
     cls = getattr(sys.modules.get("torch"), "Tensor", None)
     return cls is not None and isinstance(x, cls)
 
@@ -34,7 +34,7 @@ def _is_jax(x: Any) -> bool:
 
 
 def _is_like_jax(x: Any) -> bool:
-    """Whether an object stands for an array of JAX, and is none of another library itself."""
+    """Whether an object stands for a JAX array, and is not itself an array of another library."""
     return hasattr(type(x), "__jax_array__") and not hasattr(type(x), "__array_namespace__")
 
 
@@ -45,29 +45,30 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
     "cupy": array_api_compat.is_cupy_array,
     "dask": array_api_compat.is_dask_array,
 }
-"""How an array of each library with a module of its own is recognised."""
+"""How the arrays of each library with a module here are recognised."""
 
 LIBRARIES = tuple(_TESTS)
-"""The libraries with a module of their own."""
+"""The libraries with a module here."""
 
 executors: dict[type, Executor] = {}
-"""The executors of the classes that most arrays are of: NumPy's, and PyTorch's once it is in use.
+"""The executors of the most common classes: NumPy's array, and PyTorch's once PyTorch is in use.
 
-No other is added: torch.compile guards what stands here, and would compile its programs anew.
+No other class is added: compiled programs guard this table, and each change of it would make
+torch.compile compile them again.
 """
 
 _others: dict[type, Executor] = {}
-"""The executor for each other class that was seen, the first of them if they are very many."""
+"""The executors of the other classes that were seen, `_MOST_CLASSES` of them at most."""
 
 _MOST_CLASSES = 1024
-"""The most classes that are remembered, since none of them is ever freed."""
+"""The most classes that are remembered, because a remembered class is never freed."""
 
 
 @cache
 def executor_named(name: str) -> Executor:
-    """Return the executor of the library of this name, which is imported.
+    """Import the library of this name, and return its executor.
 
-    A library without a module here is taken for one of the Array API standard.
+    A library without a module here is taken to follow the Array API standard.
     """
     if name in LIBRARIES:
         return import_module(f"tileops.execute.{name}").executor  # type: ignore[no-any-return]
@@ -79,7 +80,7 @@ _standard = cache(Standard)
 
 
 def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
-    """Return the executor of an array's library; DTypeError if this is not an array."""
+    """Return the executor of an array's library; DTypeError if `x` is not an array."""
     executor = find_executor(x)
     if executor is None:
         example = ""
@@ -87,7 +88,7 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
             example = "; stack its arrays first"
         elif isinstance(x, (list, tuple, int, float, complex)):
             example = ", for example numpy.asarray(x)"
-        elif hasattr(type(x), "__array__"):  # of all else NumPy makes an object
+        elif hasattr(type(x), "__array__"):  # NumPy would wrap anything else as an object
             example = ", for example numpy.asarray(x), which has its values alone"
         raise DTypeError(
             f"{name}: {which} is {type_name(type(x))}, not an array; pass an array of NumPy, "
@@ -97,12 +98,12 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
 
 
 def find_executor(x: Any) -> Executor | None:
-    """Return the executor of an array's library, or None."""
+    """Return the executor of an array's library, or None if `x` is not an array."""
     executor = executors.get(type(x))
     if executor is not None:
         return executor
     if _is_torch(x):
-        # torch.compile traces this; it would break the graph at an import by name.
+        # torch.compile traces this import, and would break the graph at `import_module`.
         from tileops.execute import torch  # noqa: PLC0415
 
         if not torch.is_dynamo_compiling() and type(x) in torch.PLAIN:
@@ -112,18 +113,18 @@ def find_executor(x: Any) -> Executor | None:
     if executor is not None:
         return executor
     try:
-        # torch.compile cannot trace the tests below: it sees here already that this is no array.
+        # torch.compile cannot trace the tests below, so a value that is no array goes no further.
         if not (hasattr(x, "dtype") or _is_like_jax(x)):
             return None
-    except Exception:  # noqa: BLE001 (it is anybody's code)
+    except Exception:  # noqa: BLE001 (foreign code may raise anything)
         return None
     name = next((name for name, test in _TESTS.items() if _holds(test, x)), None)
     if name is not None:
         executor = executor_named(name)
     elif hasattr(x, "__array_namespace__") and not isinstance(x, type):
-        # Not imported: its class may have come here without its module.
+        # Nothing is imported, because an array's class may exist here without its package.
         executor = _standard(_package(x.__class__))
-    # All proxies, such as those of `weakref`, are of one class, whatever they stand for.
+    # All proxies, such as those of `weakref`, have the same type, whatever they stand for.
     is_proxy = x.__class__ is not type(x)
     if executor is not None and not is_proxy and len(_others) < _MOST_CLASSES:
         _others[type(x)] = executor
@@ -138,7 +139,7 @@ def _holds(test: Callable[[Any], bool], x: Any) -> bool:
 
 
 def _package(cls: type) -> str:
-    """Name the package that a class is of."""
+    """Name the package that a class comes from."""
     return str(cls.__module__).partition(".")[0]
 
 
@@ -149,9 +150,9 @@ def is_symbolic(count: Any) -> bool:
 
 
 def prepare_to_trace() -> None:
-    """Tell torch.compile how to trace the rules, if it traces the caller.
+    """Tell torch.compile how to trace the rules, if it is tracing the caller.
 
-    It looks for that when it first meets one of them, and never again.
+    The compiler looks this up only when it first meets a function of the rules.
     """
     compiler = getattr(sys.modules.get("torch"), "compiler", None)
     if compiler is not None and compiler.is_dynamo_compiling():
@@ -159,8 +160,8 @@ def prepare_to_trace() -> None:
 
 
 def traceable(counts: Any) -> Any:
-    """Return an array of counts as one that torch.compile can trace, if it traces the caller."""
-    # The condition is written twice: a function for it would be one more guard.
+    """Make an array of counts traceable for torch.compile, if it is tracing the caller."""
+    # This condition repeats that of `prepare_to_trace`: a shared function would be one more guard.
     compiler = getattr(sys.modules.get("torch"), "compiler", None)
     if compiler is not None and compiler.is_dynamo_compiling():
         from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
@@ -169,12 +170,13 @@ def traceable(counts: Any) -> Any:
     return counts
 
 
-# Imported here and not by the first call: if the process forked while another thread made that
-# call, the child would wait for an import that nobody finishes.
+# NumPy's executor is imported here and not by the first call. If the process forked while another
+# thread made that call, the child would wait for an import that nobody finishes.
 executors[np.ndarray] = executor_named("numpy")
 
 
-# Known from the start: programs that torch.compile made before would have to be compiled anew.
+# If PyTorch is imported already, its classes are added now: programs compiled before a later change
+# of the table would have to be compiled again.
 if "torch" in sys.modules:
     with suppress(ImportError, AttributeError):  # it may be blocked, broken, or half imported
         from tileops.execute import torch

@@ -1,4 +1,4 @@
-"""Memory as addresses and strides: where the elements lie of an array of any library."""
+"""Memory as addresses and strides: where the elements of any library's array lie."""
 
 from functools import lru_cache
 from math import gcd
@@ -16,7 +16,7 @@ class Memory(NamedTuple):
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """In bytes."""
+    """The strides, in bytes."""
     itemsize: int
     owner: Any = None
     """The array, which is kept alive as long as its memory is in use."""
@@ -24,7 +24,7 @@ class Memory(NamedTuple):
 
 @lru_cache(maxsize=256)
 def word_dtype(word: int) -> Any:
-    """Return the dtype whose elements NumPy moves fastest: of numbers, where there are such."""
+    """Return the dtype in which NumPy moves words fastest: of numbers, if any have this size."""
     return np.dtype(_NUMBERS.get(word, f"V{word}"))
 
 
@@ -44,9 +44,9 @@ def alignment_of(*addresses: int) -> int:
 
 
 def as_array(memory: Memory, *, writable: bool = False) -> Any:
-    """Return memory as words in an array, which keeps its owner alive.
+    """Return memory as an array of words, which keeps the owner alive.
 
-    Nothing is read here: without reads and writes, the memory can be any device's.
+    The memory may belong to any device as long as nobody reads or writes it through the array.
     """
     interface = {
         "version": 3,

@@ -1,4 +1,4 @@
-"""What an ``out`` must satisfy, for the libraries whose arrays can be written into."""
+"""The checks of an ``out``, for the libraries whose arrays can be written into."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute._memory import Memory, as_array
 
 _MAX_WORK: Any = 10_000
-"""Steps allowed to the exact search for an overlap, which is exponential at its worst."""
+"""The most steps of the exact search for an overlap, which takes exponential time at worst."""
 
 
 def check_class(name: str, cls: type, out: Any) -> None:
@@ -44,7 +44,8 @@ def check_layout(name: str, x: Any, out: Any, shape: tuple[int, ...]) -> None:
 def are_apart(address: int, nbytes: int, out_address: int, out_nbytes: int) -> bool:
     """Whether two runs of memory have no byte in common.
 
-    Of contiguous arrays, which overlap themselves nowhere, this takes a tenth of `check_memory`.
+    For contiguous arrays, which never overlap themselves, this takes a tenth of the time of
+    `check_memory`.
     """
     return address + nbytes <= out_address or out_address + out_nbytes <= address
 
@@ -75,7 +76,7 @@ def _overlap(x: Memory, out: Memory) -> bool:
 
 
 def _span(memory: Memory) -> tuple[int, int]:
-    """Return the address of the first byte, and how many there are up to the last."""
+    """Return the address of an array's first byte, and the number of bytes up to its last."""
     start = end = memory.address
     for n, stride in zip(memory.shape, memory.strides, strict=True):
         start += min(stride, 0) * (n - 1)
@@ -84,14 +85,14 @@ def _span(memory: Memory) -> tuple[int, int]:
 
 
 def _array_at(memory: Memory) -> Any:
-    """Return memory as an array, without the axes of one index: NumPy has 64 at most."""
+    """Return memory as an array without axes of size 1, because NumPy allows 64 axes at most."""
     axes = [(n, s) for n, s in zip(memory.shape, memory.strides, strict=True) if n > 1]
     shape, strides = zip(*axes, strict=True) if axes else ((), ())
     return as_array(memory._replace(shape=shape, strides=strides))
 
 
 def _overlaps_itself(memory: Memory) -> bool:
-    """Whether strides, from the shortest, do not each reach past what the shorter ones span."""
+    """Whether any stride is less than the number of bytes that all shorter strides span."""
     span = memory.itemsize
     strides = ((abs(s), n) for s, n in zip(memory.strides, memory.shape, strict=True) if n > 1)
     for stride, n in sorted(strides):

@@ -22,7 +22,7 @@ _NARROW = ("float16", "bfloat16", "float8_", "float6_", "float4_")
 
 
 def wide_dtype(name: str) -> str | None:
-    """Name the wider dtype in which one of few bits is summed; None for any other."""
+    """Name the wider dtype in which a dtype of narrow floats is summed; None for any other."""
     if name in {"complex32", "bcomplex32"}:
         return "complex64"
     return "float32" if name.startswith(_NARROW) else None
@@ -34,16 +34,17 @@ def spread(xp: Any, x: Any, plan: Plan) -> Any:
 
 
 def native(array: Any) -> Any:
-    """Return an array in this machine's byte order, the only one that other libraries know."""
+    """Return a NumPy array in this machine's byte order, the only one in other libraries."""
     dtype = array.dtype
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 
 
 class Executor:
-    """What is known of a library: how it carries out a plan, and how to reach it.
+    """What is known of a library: how it carries out a plan, and how arrays get in and out.
 
-    There is one of each library. That of PyTorch has no attributes: torch.compile would guard them.
-    A `name` among parameters is the one that errors give the operator, or whoever else asks.
+    Each library has one executor. PyTorch's has no attributes, because torch.compile would guard
+    them. A parameter `name` is the name with which errors begin: that of the operator, or of
+    whatever else calls.
     """
 
     __slots__ = ()
@@ -55,23 +56,23 @@ class Executor:
     """What to pass as counts instead of an array whose values are not known now."""
 
     max_rank: int | None = 64
-    """The most axes of an array, None for any number; 64 is NumPy's, on which most others build.
+    """The most axes of an array, None for no limit; most libraries build on NumPy, which has 64.
 
-    Fewer would go unnoticed: no plan of up to `MOST_AXES` is checked.
+    A lower limit would have no effect, because plans of up to `MOST_AXES` axes are not checked.
     """
 
     def __reduce__(self) -> Any:
-        """Stay the only one of its library in copies and pickles."""
+        """Make copies and pickles give this executor again, so that a library has only one."""
         from tileops.execute import executor_named  # noqa: PLC0415 (it imports this module)
 
         return executor_named, (self.library,)
 
     def namespace(self, x: Any) -> Any:
-        """Return the functions of the standard."""
+        """Return the namespace with the standard's functions for an array."""
         return x.__array_namespace__()
 
     def array(self, x: Any) -> Any:
-        """Return the array that an object of the library stands for: itself, if it is one."""
+        """Return the array that an object of the library stands for, or the array itself."""
         return x
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
@@ -95,7 +96,7 @@ class Executor:
         return str(x.dtype).rpartition(".")[2]
 
     def itemsize(self, x: Any) -> int:
-        """Return the bytes of an element; a dtype of the standard tells them by finfo and iinfo."""
+        """Return the bytes of an element: its `itemsize`, otherwise by the standard's functions."""
         for described in (x.dtype, x):
             itemsize = getattr(described, "itemsize", None)
             if itemsize is not None:
@@ -124,19 +125,19 @@ class Executor:
         """Plan the call for an array of a shape, or refuse what the rules do not allow."""
         try:
             return cached_plan(operator, shape, counts, itemsize)
-        except TypeError:  # a plan that is not kept
+        except TypeError:  # a plan that is not cached
             pass
-        # A plan of very many axes takes long: what has too many is refused before, by the rules
-        # and then by the library.
+        # A plan of a million axes takes long, so a rank that the rules or the library do not allow
+        # is refused before it is made.
         operator.align(operator.argument, shape, counts)
         self.check_rank(operator.name, len(counts))
         return make_plan(operator, shape, counts, itemsize)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
-        """Refuse an array that the library cannot repeat; any can, where this is not overridden."""
+        """Refuse an array that the library cannot repeat; unless overridden, it repeats all."""
 
     def check_rank(self, name: str, rank: int) -> None:
-        """Refuse a result of more axes than the library's arrays have; no step to it has more."""
+        """Refuse a result of more axes than the library allows; no step to the result has more."""
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
                 f"{name}: the result has {rank} axes; {self.library} arrays have {self.max_rank} "
@@ -144,26 +145,26 @@ class Executor:
             )
 
     def view(self, x: Any, plan: Plan) -> Any:
-        """Return the result without a copy, or None where that cannot be, or is not certain.
+        """Return the result without a copy, or None where a view is impossible or not certain.
 
-        The standard promises no view: a `broadcast_to` may copy, as that of sparse arrays does.
+        The standard promises no view: `broadcast_to` may copy, as it does for sparse arrays.
         """
         return x if plan.is_identity else None
 
     def either(self, x: Any, plan: Plan) -> Any:
-        """Return the result as a view or as a copy: where `view` gave none, as a copy."""
+        """Return a view or a copy where `view` returned None; unless overridden, a copy."""
         return self.copy(x, plan)
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Return the result in memory of its own."""
+        """Return the result in its own memory."""
         xp = self.namespace(x)
         if not plan.repeated:  # not every library's reshape copies when it is told to
             return xp.reshape(xp.asarray(x, copy=True), plan.shape)
-        # Through one flat axis: a copy without it keeps the order of the strides.
+        # Through one flat axis, because a copy without it keeps the order of the strides.
         return xp.reshape(xp.reshape(spread(xp, x, plan), (-1,), copy=True), plan.shape)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-        """Sum an array over what a plan repeats, into a new one of a shape."""
+        """Sum an array over what a plan repeats, into a new array of the given shape."""
         xp = self.namespace(g)
         if not plan.repeated:
             return xp.reshape(xp.asarray(g, copy=True), shape)
@@ -178,8 +179,8 @@ class Executor:
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write the result into `out`; an `out` that is refused is left as it was.
 
-        The standard has no write through strides, and some libraries have no
-        writes at all: this refuses every `out`.
+        The standard cannot write through strides, and some libraries cannot write
+        into arrays at all, so this refuses every `out`.
         """
         raise DTypeError(
             f"{name}: out= takes arrays of NumPy, PyTorch and CuPy, and the input is one of "
@@ -187,15 +188,15 @@ class Executor:
         )
 
     def is_integer(self, array: Any) -> bool:
-        """Whether an array holds integers, bool not among them."""
+        """Whether an array holds integers; bool does not count as an integer."""
         return self.dtype(array).startswith(("int", "uint"))
 
     def is_symbolic(self, count: Any) -> bool:
-        """Whether a count is a symbolic integer of the library, which takes part in tracing."""
+        """Whether a count is a symbol of the library: an unknown integer while it traces."""
         return False
 
     def numbers(self, array: Any) -> list[Any]:
-        """Return the values of a numeric array of rank 0 or 1; any error if they are not known."""
+        """Return a numeric array's values, for rank 0 or 1; raise any error if they are unknown."""
         mask = getattr(array, "mask", None)
         if mask is not None and not callable(mask) and np.any(np.asarray(mask)):
             raise ValueError("masked values are not known")
@@ -206,25 +207,25 @@ class Executor:
         return list(map(convert, array)) if array.shape else [convert(array)]
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
-        """Copy a NumPy array into the library, onto a device that it has, by name."""
+        """Copy a NumPy array into the library, onto the device of this name."""
         return import_module(self.library).asarray(native(array), copy=True)
 
     def to_numpy(self, x: Any) -> Any:
         """Return an array's values as a NumPy array."""
         values = np.asarray(x)
-        # NumPy takes what it does not know for one object.
+        # NumPy makes an array of one object from an array that it does not know.
         if values.dtype == object and x.dtype != object:
             raise TypeError(f"NumPy does not know {type_name(type(x))} as an array")
         return values
 
     def devices(self) -> list[str]:
-        """Name the devices found here, as `from_numpy` takes them."""
+        """Name the devices of this machine, as `from_numpy` takes them."""
         return ["cpu"]
 
     def find_device(self, name: Any) -> str | None:
-        """Return the library's name of a device, in any case of letters; None if it is not here.
+        """Return the library's name for a device, in lower case; None if there is no such device.
 
-        The only device of a kind may have no number, such as PyTorch's "cpu", which is "cpu:0".
+        The only device of a kind may have no number: "cpu:0" is PyTorch's "cpu".
         """
         lower = name.lower() if isinstance(name, str) else ""
         kind, _, number = lower.partition(":")
@@ -232,12 +233,12 @@ class Executor:
         return next((name for name in names if self.has_device(name)), None)
 
     def has_device(self, name: str) -> bool:
-        """Whether there is a device of a name as `devices` gives it, or of its kind alone."""
+        """Whether `devices` lists a device of this name, or any device if the name is its kind."""
         return any(name in {found, found.partition(":")[0]} for found in self.devices())
 
 
 class Standard(Executor):
-    """A library without a module here: its `broadcast_to` may give views, and nothing tells."""
+    """A library without a module here; nothing tells whether its `broadcast_to` returns views."""
 
     __slots__ = ("library",)
 
@@ -245,31 +246,31 @@ class Standard(Executor):
         self.library = library
 
     def array(self, x: Any) -> Any:
-        """Return the array that a proxy stands for, which not every function of a library takes."""
+        """Return the array that a proxy stands for: not every function takes the proxy itself."""
         return x if x.__class__ is type(x) else self.namespace(x).reshape(x, x.shape)
 
     def either(self, x: Any, plan: Plan) -> Any:
-        """Return what the library's own functions give."""
+        """Return what the library's own `broadcast_to` returns, where that is the result."""
         xp = self.namespace(x)
         if not plan.merges:
             return xp.broadcast_to(x, plan.shape)
         return self.copy(x, plan)
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Repeat by the library's own tile, which keeps chunks where a reshape may merge them."""
+        """Repeat by the library's own tile, which keeps chunks that a reshape may merge."""
         xp = self.namespace(x)
         if not plan.repeated or not _has_tile(xp):
             return super().copy(x, plan)
-        if 0 in plan.repeats:  # which not every library's tile takes
+        if 0 in plan.repeats:  # not every library's tile takes a count of 0
             nothing = tuple(slice(0 if r == 0 else None) for r in plan.repeats)
             x = xp.reshape(x, plan.padded)[nothing]
         return xp.tile(x, tuple(r or 1 for r in plan.repeats))
 
     def is_integer(self, array: Any) -> bool:
-        """Ask the library, whose dtypes may have any names."""
+        """Ask the library, because its dtypes may have any names."""
         return bool(self.namespace(array).isdtype(array.dtype, "integral"))
 
 
 def _has_tile(xp: Any) -> bool:
-    """Whether a library has a tile: the standard has one from its version 2023.12 on."""
+    """Whether a library has a tile, which the standard has from version 2023.12 on."""
     return hasattr(xp, "tile") and getattr(xp, "__array_api_version__", "2023.12") >= "2023.12"

@@ -1,4 +1,4 @@
-"""Arrays carried into a library, found by its name, and back to NumPy: what models need."""
+"""Arrays carried into a library of a given name, and back to NumPy, as models need it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tileops.execute.array_api import Executor
 
 
 def executor_for(library: str) -> Executor:
-    """Return the executor of a library, which this imports; UnsupportedError if there is none."""
+    """Import a library and return its executor; UnsupportedError if that is not possible."""
     if not isinstance(library, str):
         raise UnsupportedError(
             f"the library is {describe(library)}; pass its name, such as 'numpy'"
@@ -52,7 +52,7 @@ def to_library(owner: str, value: Any, executor: Executor, device: str | None) -
 
 
 def to_host(owner: str, value: Any) -> Any:
-    """Return an array's values as a NumPy array: itself if it is one, else one to write to."""
+    """Return an array's values in NumPy: a NumPy array as it is, otherwise a writable array."""
     executor = execute.executor_of(owner, value)
     try:
         host = executor.to_numpy(value)

@@ -15,11 +15,11 @@ from tileops.execute._memory import memory_of
 from tileops.execute.array_api import Executor, spread, wide_dtype
 
 PLAIN = (np.ndarray, np.memmap)
-"""Classes that add nothing to a result; that of a file's array lies in memory, not in the file."""
+"""Classes that add nothing to a result. A memmap's result lies in memory, not in the file."""
 
 
 class NumPy(Executor):
-    """Copies in the memory of the CPU; views are broadcast."""
+    """Copies in the memory of the CPU, and broadcasts views."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class NumPy(Executor):
         return x.shape  # type: ignore[no-any-return]
 
     def dtype(self, x: Any) -> str:
-        """Name the dtype; text is "string", as are objects if each is a str."""
+        """Name the dtype; "string" for text, and for objects that are all of type str."""
         name = _name(x.dtype)
         if name is None:
             is_text = all(isinstance(value, str) for value in x.flat)
@@ -38,12 +38,12 @@ class NumPy(Executor):
         return name
 
     def itemsize(self, x: Any) -> int:
-        """Return the bytes of an element, with its mask; of a reference for objects."""
+        """Return the bytes of an element, including its mask; for an object, of its reference."""
         mask = np.ma.getmask(x) if isinstance(x, np.ma.MaskedArray) else np.ma.nomask
         return int(x.dtype.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
-        """Plan; a plain array in as few calls as can be: more take longer than a small copy."""
+        """Plan for a plain array in few calls, because more would take longer than a small copy."""
         if type(x) is not np.ndarray:
             return super().plan(operator, x, counts)
         return self.plan_shape(operator, x.shape, counts, x.itemsize)
@@ -65,7 +65,7 @@ class NumPy(Executor):
     def view(self, x: Any, plan: Plan) -> Any:
         """Broadcast without a copy; the result is read-only."""
         if type(x) is np.ndarray and plan.strides and x.flags.c_contiguous:
-            # What np.broadcast_to gives, in a tenth of its time.
+            # The view that np.broadcast_to returns, in a tenth of its time.
             result: Any = np.ndarray(plan.shape, x.dtype, x, 0, plan.strides)
             result.flags.writeable = False
             return result
@@ -75,7 +75,7 @@ class NumPy(Executor):
             return None
         if not _has_own_functions(x):
             return _carry(x, _broadcast, plan)
-        # What merges and is a view all the same is empty.
+        # A result that merges axes and still is a view is empty, so `_tile` copies nothing.
         return self._tile(x, plan) if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
 
     def copy(self, x: Any, plan: Plan) -> Any:
@@ -86,12 +86,12 @@ class NumPy(Executor):
 
     @staticmethod
     def _tile(x: Any, plan: Plan) -> Any:
-        """Have an array's class carry out the function, which may keep the order of its strides."""
+        """Have the array's class carry out np.tile, which may keep the order of its strides."""
         result = np.tile(x, plan.repeats)
         return result if result.flags.c_contiguous else np.copy(result, "C", subok=True)
 
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
-        """Write into `out`, plain and of any strides."""
+        """Write into `out`, a plain array of any strides."""
         if type(x) is not np.ndarray or type(out) is not np.ndarray:
             _out.check_class(name, np.ndarray, out)
             x, out = _plain(name, "input", x), _plain(name, "out", out)
@@ -103,7 +103,7 @@ class NumPy(Executor):
         host.write(x, plan, out)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-        """Sum over what a plan repeats; of any byte order, of subclasses and masked arrays, too."""
+        """Sum over what a plan repeats, in any byte order, also of subclasses and masked arrays."""
         if isinstance(g, np.ma.MaskedArray) and issubclass(g.baseclass, np.matrix):
             g = np.ma.array(np.asarray(g), mask=np.ma.getmask(g))
         is_plain = type(g) in PLAIN or isinstance(g, (np.generic, np.matrix))
@@ -113,7 +113,7 @@ class NumPy(Executor):
             parts = total.reshape(plan.spread)
             total = parts.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
             if isinstance(total, np.ma.MaskedArray) and parts.size == 0:
-                total.mask = np.ma.nomask  # the sum of nothing is 0; that of masked values is not
+                total.mask = np.ma.nomask  # the sum of no values is 0, and not masked
         return total.astype(g.dtype, order="C").reshape(shape)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
@@ -123,14 +123,14 @@ class NumPy(Executor):
 
 @lru_cache(maxsize=256)
 def _name(dtype: Any) -> str | None:
-    """Name a dtype, which NumPy takes 2 µs for; None where it depends on the elements."""
-    if dtype.kind == "O" or hasattr(dtype, "na_object"):  # text, too, may hold other objects
+    """Name a dtype, which takes NumPy 2 µs; None if the name depends on the elements."""
+    if dtype.kind == "O" or hasattr(dtype, "na_object"):  # such text may hold that object
         return None
     return "string" if dtype.kind in "UT" else str(dtype.name)
 
 
 def _plain(name: str, which: str, array: Any) -> Any:
-    """Return an array as a plain one, or refuse one whose class adds values."""
+    """Return an array as a plain array; refuse an array whose class adds to its values."""
     if type(array) not in PLAIN and not isinstance(array, np.generic):
         raise DTypeError(
             f"{name}: out= works between plain NumPy arrays, and the {which} is "
@@ -140,13 +140,13 @@ def _plain(name: str, which: str, array: Any) -> Any:
 
 
 def _as_array(x: Any) -> Any:
-    """Return a scalar or a subclass as a plain array; NumPy makes zero-width text one wide."""
+    """Return a scalar or subclass as a plain array; np.asarray would widen text of no width."""
     is_empty = isinstance(x, np.generic) and x.dtype.itemsize == 0
     return np.ndarray((), x.dtype) if is_empty else np.asarray(x)
 
 
 def _has_own_functions(x: Any) -> bool:
-    """Whether an array's class carries out NumPy's functions itself, and so may add to elements."""
+    """Whether an array's class overrides NumPy's functions, and so may add to each element."""
     own = getattr(type(x), "__array_function__", None)  # a scalar has none
     return own not in (None, np.ndarray.__array_function__)
 
@@ -158,7 +158,7 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 
 def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
-    """Make the result of an array's values, and give it what the array's class adds."""
+    """Make the result from an array's values, and give it what the array's class adds to them."""
     if x.__class__ in PLAIN or isinstance(x, np.generic):
         return make(_as_array(x), plan)
     if type(x) is np.ma.MaskedArray:
@@ -168,7 +168,7 @@ def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
         if mask is not np.ma.nomask:
             result._mask = make(mask, plan)  # noqa: SLF001 (the property would copy the mask)
         return result
-    # As `np.broadcast_to` does with subclasses: by `__array_finalize__`.
+    # As in `np.broadcast_to`, `__array_finalize__` gives the result what a subclass adds.
     return np.ndarray.__array_wrap__(x, make(np.asarray(x), plan), None, False)
 
 
