@@ -7,7 +7,7 @@ from typing import Any
 import array_api_compat.cupy
 import cupy
 import numpy as np
-from cupy._core import elementwise_copy  # what copies in least of the host's time is not public
+from cupy._core import elementwise_copy  # not public, but takes least of the host's time
 
 from tileops._plan import Plan
 from tileops._plan_device import Variant
@@ -22,18 +22,18 @@ _CURRENT: AbstractContextManager[Any] = nullcontext()
 
 
 _LEAST = 2**24
-"""The elements of a result from which on a kernel of ours saves time."""
+"""The fewest elements of a result for which our own kernel saves time."""
 
 
 class CuPy(Executor):
-    """Copies by a kernel of ours where that pays, else by the library's; views are broadcast."""
+    """Copies by our own kernel where that pays, otherwise by CuPy's, and broadcasts views."""
 
     __slots__ = ()
 
     library = "cupy"
 
     def namespace(self, x: Any) -> Any:
-        """Return array_api_compat's, which is the standard's in every version of the library."""
+        """Return array_api_compat's namespace, which is the standard's in every version of CuPy."""
         return array_api_compat.cupy
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
@@ -45,7 +45,7 @@ class CuPy(Executor):
             )
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
-        """Plan; a plain array in as few calls as can be: each µs of the host shows."""
+        """Plan for a plain array in few calls, because each µs on the host shows."""
         if type(x) is not cupy.ndarray:
             return super().plan(operator, x, counts)
         return self.plan_shape(operator, x.shape, counts, x.itemsize)
@@ -75,7 +75,8 @@ class CuPy(Executor):
             _out.check_memory(name, _memory(x), _memory(out))
         x, out = _opaque(x), _opaque(out)
         with _device_of(x):
-            if cupy.may_share_memory(x, out):  # by bounds: the library would copy all repeats
+            # Where the bounds of both overlap, CuPy would first copy all repeats of the source.
+            if cupy.may_share_memory(x, out):
                 x = x.copy()
             _write(x, plan, out)
 
@@ -85,7 +86,7 @@ class CuPy(Executor):
             return super().sum(name, g, plan, shape)
 
     def numbers(self, array: Any) -> list[Any]:
-        """Return the values, in order behind what computes them (see `to_numpy`)."""
+        """Return the values, after the work that computes them (see `to_numpy`)."""
         with array.device:
             return super().numbers(array)
 
@@ -93,13 +94,13 @@ class CuPy(Executor):
         """Copy a NumPy array onto a device, such as "cuda:1", or the current one, "cuda"."""
         _, _, number = (device or "").partition(":")
         with cupy.cuda.Device(int(number) if number else None):
-            # Not without axes: CuPy fills such an array, and clears it for a -0.0.
+            # CuPy fills an array of rank 0 with its value, and clears it for -0.0, losing the sign.
             return cupy.array(np.atleast_1d(array)).reshape(array.shape)
 
     def to_numpy(self, x: Any) -> Any:
         """Copy an array to the host, in the current stream of its own device.
 
-        CuPy would take that of the current device, which waits for no other device's.
+        CuPy would take the current device's stream, which does not wait for other devices.
         """
         with x.device:
             return np.asarray(_opaque(x).get()).view(x.dtype)
@@ -110,12 +111,12 @@ class CuPy(Executor):
 
 
 def _opaque(x: Any) -> Any:
-    """View records as mere bytes: of fields, CuPy copies those alone, and only aligned ones."""
+    """View records as bytes: CuPy copies the fields of records alone, and only aligned fields."""
     return x.view(f"V{x.itemsize}") if x.dtype.names else x
 
 
 def _device_of(x: Any) -> AbstractContextManager[Any]:
-    """Make an array's device the current one, where it is not."""
+    """Return a context in which an array's device is the current one."""
     is_current = x.data.device_id == cupy.cuda.runtime.getDevice()
     return _CURRENT if is_current else x.device
 
@@ -140,7 +141,7 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
 
 @cache
 def _kernel(variant: Variant) -> Any:
-    """Return a kernel, which CuPy compiles when it is first launched, and keeps on disk."""
+    """Return a kernel, which CuPy compiles at its first launch and keeps on disk."""
     return cupy.RawKernel(device.source(variant), device.NAME)
 
 

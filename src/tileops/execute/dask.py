@@ -24,20 +24,20 @@ from tileops.execute.array_api import Executor, native
 from tileops.execute.numpy import executor as numpy_executor
 
 _MOST_CHUNKS = 2**20
-"""The most chunks of a result, or along one axis: a graph of that many takes half a minute."""
+"""The most chunks of a result, or along one axis; a graph of that many takes half a minute."""
 
 _PART = 2**24
-"""The bytes up to which an axis of one chunk is repeated inside it: the library puts chunks of this
-size together faster than larger ones are made."""
+"""The size in bytes up to which an axis of one chunk is repeated inside the chunk: Dask puts chunks
+of this size together faster than larger chunks are made."""
 _MANY_PARTS = 1024
-"""Results of more such parts have larger ones, up to Dask's chunk size."""
+"""Results of more than this many parts are made of larger parts, up to Dask's chunk size."""
 
 
 class Dask(Executor):
-    """Uses chunks again, and repeats axes of one chunk inside it.
+    """Uses chunks several times, and repeats an axis of one chunk inside that chunk.
 
-    As in the library, equal chunks of a result are one, and may be one of the input's: nobody
-    writes to a chunk. What is computed as a whole has memory of its own.
+    As in Dask itself, equal chunks of a result are one chunk, which may be a chunk of the input,
+    because nobody writes to chunks. A result that is computed as a whole has its own memory.
     """
 
     __slots__ = ()
@@ -45,7 +45,7 @@ class Dask(Executor):
     library = "dask"
 
     def namespace(self, x: Any) -> Any:
-        """Return array_api_compat's, as the library's arrays name none."""
+        """Return array_api_compat's namespace, because Dask's arrays name none."""
         return array_api_compat.dask.array
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
@@ -63,11 +63,11 @@ class Dask(Executor):
         return super().numbers(array.compute())
 
     def dtype(self, x: Any) -> str:
-        """Name the dtype; text is "string", objects are not looked at before they are computed."""
+        """Name the dtype; "string" for text. Objects are not inspected: that would compute them."""
         return "string" if x.dtype.kind in "UT" else str(x.dtype.name)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
-        """Refuse chunks of no library that is known, and more of them than a graph can name."""
+        """Refuse chunks of an unknown library, and more chunks than a graph may have."""
         if not plan.repeated:
             return
         executor_of(operator.name, x._meta, "a chunk of the input")  # noqa: SLF001
@@ -89,44 +89,44 @@ class Dask(Executor):
             raise _too_many(operator.name, plan.shape, chunks, f"smaller counts, or {larger}")
 
     def view(self, x: Any, plan: Plan) -> Any:
-        """Repeat; each chunk becomes a view when it is computed."""
+        """Repeat; each chunk is a view when it is computed."""
         return _repeat(x, plan, copy=None) if plan.is_view else None
 
     def copy(self, x: Any, plan: Plan) -> Any:
-        """Repeat; what grows inside a chunk is copied when it is computed."""
-        return _repeat(x.copy(), plan, copy=True)  # an array of its own, which may be assigned to
+        """Repeat; a chunk that grows is copied when it is computed."""
+        return _repeat(x.copy(), plan, copy=True)  # a new array, so that callers may assign to it
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-        """Sum over what a plan repeats; the library cannot split an axis of size 0."""
+        """Sum over what a plan repeats; Dask cannot split an axis of size 0."""
         if 0 in plan.spread:
-            # Only here may the result be larger than `g`.
+            # Only the sum of an empty `g` can be larger than `g`.
             least = prod(shape) * g.dtype.itemsize // _chunk_bytes()
             if least > _MOST_CHUNKS:
                 larger = "larger chunks, by Dask's configuration array.chunk-size"
                 raise _too_many(name, shape, least, f"a smaller shape, or {larger}")
-            # The library divides by zero where it cuts many axes, one of them empty, by itself.
+            # Dask divides by zero where it chooses the chunks of many axes, one of them empty.
             zeros = da.zeros(shape, dtype=g.dtype, chunks=-1 if 0 in shape else "auto")
             return zeros.map_blocks(_zeros_like, g._meta, meta=g._meta)  # noqa: SLF001
-        # The library's reshape fails where a chunk is empty.
+        # Dask's reshape fails if a chunk is empty.
         g = g.rechunk(tuple(tuple(filter(None, along)) for along in g.chunks))
         if not g.dtype.isnative:
             return self.sum(name, native(g), plan, shape).astype(g.dtype)
         return super().sum(name, g, plan, shape)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
-        """Wrap a NumPy array in a lazy one; objects that are all str become text, which says so."""
+        """Wrap a NumPy array in a lazy one; objects that are all of type str get a text dtype."""
         if array.dtype == object and numpy_executor.dtype(array) == "string":
             array = array.astype(np.dtypes.StringDType())
-        # What objects take is not known, and so the library cuts them into no chunks by itself.
+        # Dask chooses no chunks for objects, because it does not know how many bytes they take.
         return da.from_array(array, chunks=-1 if array.dtype.hasobject else "auto")
 
     def to_numpy(self, x: Any) -> Any:
-        """Compute."""
+        """Compute the values."""
         return np.asarray(x.compute())
 
 
 def _too_many(name: str, shape: tuple[int, ...], chunks: int, remedy: str) -> OutputTooLargeError:
-    """Describe a result of at least so many chunks; `remedy` says what to use."""
+    """Return the error for a result of at least `chunks` chunks; `remedy` says what to use."""
     return OutputTooLargeError(
         f"{name}: the result of shape {show(shape)} has {show(chunks)} chunks or more; a graph of "
         f"more than {_MOST_CHUNKS} chunks is refused; use {remedy}"
@@ -138,10 +138,10 @@ def _zeros_like(block: Any, meta: Any) -> Any:
 
 
 def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
-    """Repeat inside the chunks of `x`, each different one once; name them in the result's order.
+    """Make each different chunk of the result once from a chunk of `x`, and put them in order.
 
-    The library's own tile and broadcast_to go through concatenation and bare NumPy, where
-    masks, foreign byte orders and the layout of records are lost.
+    Dask's own tile and broadcast_to use concatenation and bare NumPy, which lose masks,
+    foreign byte orders and the layout of records.
     """
     if 0 in plan.shape:
         return da.from_array(np.empty_like(x._meta, shape=plan.shape), chunks=-1)  # noqa: SLF001
@@ -152,9 +152,10 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     parts = [_parts(before, after) for before, after in zip(x.chunks, chunks, strict=True)]
     made = [{part: i for i, part in enumerate(dict.fromkeys(along))} for along in parts]
     x = _take_blocks(x, [[block for block, _ in along] for along in made])
-    # Each task carries them, so of an axis of several chunks, which are not stretched, only one.
+    # Each task carries the counts. The chunks of an axis with several are not stretched, so a
+    # single count of 1 stands for all of them.
     counts = tuple(tuple(dict.fromkeys(count for _, count in along)) for along in made)
-    # A chunk that the library would give as it is, were it the only one.
+    # Dask returns the only chunk of a result as it is, so a copy has to be made of that chunk.
     is_bare = copy and all(len(along) == 1 for along in parts)
     if is_bare or any(count != 1 for along in counts for count in along):
         sizes = tuple(
@@ -168,15 +169,16 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
 
 
 def _parts(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Give, for each chunk of the result along an axis, the input's chunk and its repeats."""
+    """Return, for each chunk of the result along an axis, the input's chunk and its repeats."""
     blocks = (i % len(before) for i in range(len(after)))
     return [(i, n // before[i] if before[i] else 1) for i, n in zip(blocks, after, strict=True)]
 
 
 def _take_blocks(x: Any, orders: list[list[int]]) -> Any:
-    """Take an array's chunks along each axis in another order, once or more often.
+    """Take an array's chunks along each axis in the given order, some of them several times.
 
-    By one layer of names: `x.blocks` makes one for each axis, and takes 63 axes at most.
+    This adds one layer to the graph. `x.blocks` would add one for each axis, and takes at most 63
+    axes.
     """
     if all(order == list(range(n)) for order, n in zip(orders, x.numblocks, strict=True)):
         return x
@@ -194,10 +196,10 @@ def _input_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
 
 
 def _least_chunks(x: Any, plan: Plan) -> int:
-    """Bound the number of chunks from below, without a list of them.
+    """Return a lower bound of the number of chunks, without listing them.
 
-    An axis of several chunks keeps them, once for each repeat. The axes of one chunk are cut so
-    that none exceeds `_part_bytes`, but never within a repeat.
+    An axis of several chunks has its chunks once for each repeat. Axes of one chunk are cut so
+    that no chunk exceeds `_part_bytes`, but never within a repeat.
     """
     chunks, repeats, nbytes = 1, 1, int(x.dtype.itemsize)
     for c, n, r in zip(_input_chunks(x, plan), plan.padded, plan.repeats, strict=True):
@@ -211,20 +213,20 @@ def _least_chunks(x: Any, plan: Plan) -> int:
 
 
 def _part_bytes(plan: Plan) -> int:
-    """Return the most bytes of a chunk that grows: no more than people ask of Dask, either."""
+    """Return the most bytes of a chunk that grows, which are never more than Dask's chunk size."""
     return min(_chunk_bytes(), max(_PART, plan.nbytes // _MANY_PARTS))
 
 
 def _chunk_bytes() -> int:
-    """Return the most bytes of the chunks that the library makes by itself."""
+    """Return Dask's chunk size: the most bytes of a chunk where Dask chooses the chunks."""
     return int(parse_bytes(dask.config.get("array.chunk-size")))
 
 
 def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Return the result's chunks along each axis.
 
-    An axis of one chunk is cut into as many of its repeats as `_part_bytes` has room for; one of
-    several chunks has these again for each repeat.
+    An axis of one chunk gets chunks of as many repeats as `_part_bytes` has room for. An axis of
+    several chunks has them again for each repeat.
     """
     axes = list(zip(plan.padded, plan.repeats, _input_chunks(x, plan), strict=True))
     grows = [r != 1 and len(c) == 1 for _, r, c in axes]
@@ -244,12 +246,12 @@ def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
 def _stretch(
     block: Any, copy: bool | None, counts: tuple[tuple[int, ...], ...], block_id: Any = None
 ) -> Any:
-    """Repeat a chunk, along each axis as often as its place says, as `tile` does an array.
+    """Repeat a chunk as `tile` repeats an array, by the counts for its place along each axis.
 
-    Not by its size, which may differ from what the graph says.
+    The chunk's own size does not matter, because it may differ from what the graph says.
     """
     repeats = tuple(along[i % len(along)] for along, i in zip(counts, block_id, strict=True))
-    with single_threaded():  # the scheduler has threads enough for all chunks
+    with single_threaded():  # the scheduler's own threads share the chunks
         return run(TILE, block, repeats, copy)
 
 

@@ -1,6 +1,7 @@
 """JAX: its own tile and broadcast_to, eager and traced.
 
-The agnostic route through split axes is three operations where these are one, and slower eagerly.
+The general way through split axes takes three operations instead of one, and is slower in eager
+calls.
 """
 
 from functools import lru_cache, partial
@@ -27,29 +28,30 @@ except ImportError:  # before JAX 0.8
     from jax.experimental import enable_x64
 
 _AT_ONCE = 32
-"""The most copies that one concatenation has."""
+"""The most copies that one concatenation joins."""
 
 _NARROW = frozenset(
     jnp.dtype(getattr(jnp, name))
     for name in ("int1", "uint1", "int2", "uint2", "int4", "uint4", "float4_e2m1fn")
     if hasattr(jnp, name)
 )
-"""Dtypes of less than a byte."""
+"""Dtypes narrower than a byte."""
 
 _TWO_BITS = (jnp.int2, jnp.uint2)
-"""XLA's concatenation of these ends the process: they are carried by bytes, and summed in them."""
+"""Dtypes that are moved and summed as bytes, because concatenating them in XLA ends the process."""
 
 _HAS_TILE = hasattr(jax.lax, "tile")
-"""Before JAX 0.9 its tile is a broadcast and a reshape, which Explicit axes refuse."""
+"""Whether tile is a primitive. Before JAX 0.9 it is a broadcast and a reshape, which Explicit axes
+refuse."""
 
 _Symbol = type(jax.export.symbolic_shape("n")[0])
 
-# What JAX tells of a program names the user's lines, as it does for its own functions.
+# What JAX reports about a program then names the caller's lines, as it does for JAX's functions.
 register_exclusion(str(Path(__file__).parents[1]))
 
 
 class Jax(Executor):
-    """Its own primitives; arrays never change, so there is no view and no `out`."""
+    """Repeats by JAX's own primitives; arrays never change, so there is no view and no `out`."""
 
     __slots__ = ()
 
@@ -68,19 +70,19 @@ class Jax(Executor):
         return x if convert is None else convert()
 
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
-        """Return the shape; a reference is refused, which JAX traces like an array."""
+        """Return the shape; refuse a Ref, which JAX traces like an array."""
         if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
             raise DTypeError(f"{name}: the input is a Ref of JAX, not an array; pass its x[...]")
         return super().shape(name, x)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
-        """Refuse narrow elements whose bits are more than XLA counts."""
+        """Refuse a result of narrow elements that has more bits than XLA can count."""
         _check_bits(operator.name, x.dtype, plan.shape, operator.argument.name)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into a new array.
 
-        Outside of a trace that is one call of a compiled function, where `jnp.tile` makes four.
+        Outside of a trace, this is one call of a compiled function; `jnp.tile` makes four calls.
         """
         is_divided = _may_be_divided(x, plan)
         if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
@@ -88,25 +90,26 @@ class Jax(Executor):
         zero = _zero_bits(x.dtype)
         if zero is None:
             return _compiled(plan, is_divided)(x)
-        # A sharding, where they are several.
+        # `x.device` is a sharding if the array lies on several devices.
         device = x.device if _defaults_to_accelerator() else None
         if isinstance(device, jax.Device):
             return _compiled_bits(plan, is_divided)(x, _resident(zero.dtype, device))
-        with jax.transfer_guard_host_to_device("allow"):  # the zero is no data of the caller's
+        with jax.transfer_guard_host_to_device("allow"):  # the zero is not the caller's data
             return _compiled_bits(plan, is_divided)(x, zero)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-        """Sum over what a plan repeats; if the array is sharded, by what transposes its repetition.
+        """Sum over what a plan repeats; a sharded array by the transpose of its repetition.
 
-        A reduction would replicate it first, or be refused. But where a mesh has axes that are
-        mapped by hand, the library transposes nothing. `jnp.sum` would make 32 bits of 64 where
-        these are turned off.
+        A reduction would replicate a sharded array first, or be refused. But JAX cannot transpose
+        where axes of the mesh are mapped by hand. `jnp.sum` would turn 64 bits into 32 where JAX
+        has 64 bits turned off.
         """
         if not plan.repeated:
             return super().sum(name, g, plan, shape)
         wide = "int8" if g.dtype in _TWO_BITS else wide_dtype(self.dtype(g))
         if is_empty(plan.shape):
-            # Only here may the result be larger than `g`: wider, it may be more than XLA can count.
+            # Only the sum of an empty `g` can be larger than `g`. It is not made in the wider
+            # dtype, in which it might be more than XLA can count.
             _check_bits(name, g.dtype, shape, "shape")
             zero = jax.lax.reduce_sum(g.astype(wide or g.dtype), axes=tuple(range(g.ndim)))
             return jnp.broadcast_to(zero.astype(g.dtype), shape)
@@ -115,12 +118,12 @@ class Jax(Executor):
         is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
         if _may_be_sharded(g) and not is_by_hand:
             return _sum_sharded(g, plan, shape)
-        with enable_x64(True):  # JAX 0.7 fails to reduce 64 bits without
+        with enable_x64(True):  # without it, JAX 0.7 fails to reduce 64 bits
             total = jax.lax.reduce_sum(jnp.reshape(g, plan.spread), axes=plan.repeated)
         return jnp.reshape(total, shape)
 
     def is_symbolic(self, count: Any) -> bool:
-        """Whether a count is a symbolic integer of jax.export."""
+        """Whether a count is a symbol of jax.export."""
         return isinstance(count, _Symbol)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
@@ -137,7 +140,7 @@ class Jax(Executor):
         return [f"{device.platform}:{device.id}" for device in jax.devices()]
 
     def has_device(self, name: str) -> bool:
-        """Whether any platform here has a device; `devices` names the default platform's only."""
+        """Whether any platform has this device; `devices` names only the default platform's."""
         kind, colon, number = name.partition(":")
         try:
             found = len(jax.devices(kind)) if kind else 0
@@ -147,7 +150,7 @@ class Jax(Executor):
 
 
 def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) -> None:
-    """Refuse more bits of narrow elements than XLA counts: past that it ends the process."""
+    """Refuse narrow elements with more bits than XLA can count: XLA would end the process."""
     if dtype in _NARROW and extent(shape) > LIMIT // 8:
         raise OutputTooLargeError(
             f"{name}: the result's shape {show(shape)} of {dtype} is larger than any array of JAX, "
@@ -157,7 +160,7 @@ def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) ->
 
 @lru_cache(maxsize=1024)
 def _compiled(plan: Plan, is_divided: bool) -> Any:
-    def repeat(x: Any) -> Any:  # a partial would be what errors of JAX show
+    def repeat(x: Any) -> Any:  # errors of JAX would show a partial as such
         return _repeat(x, plan, is_divided)
 
     return jax.jit(repeat)
@@ -168,7 +171,7 @@ def _compiled_bits(plan: Plan, is_divided: bool) -> Any:
     """Repeat floats as the integers of their bits.
 
     The compiler would see through a mere view of floats as integers, and move floats. So a zero
-    whose value it does not know is added to the integers, bit by bit.
+    whose value the compiler does not know is added to the integers, bit by bit.
     """
 
     def repeat(x: Any, zero: Any) -> Any:
@@ -180,10 +183,10 @@ def _compiled_bits(plan: Plan, is_divided: bool) -> Any:
 
 @lru_cache(maxsize=64)
 def _zero_bits(dtype: Any) -> Any:
-    """Return a zero of the integers that carry a dtype's bits; None if XLA moves them unchanged.
+    """Return a zero of the integers that carry a dtype's bits; None if XLA keeps all bits.
 
-    On a CPU it moves bfloat16 and 8-bit floats as wider floats: subnormals of bfloat16 become 0, if
-    the processor has instructions for it, and NaNs of 8 bits change where they are concatenated.
+    On a CPU, XLA moves bfloat16 and 8-bit floats as wider floats: subnormals of bfloat16 become 0
+    if the processor has instructions for bfloat16, and 8-bit NaNs change in a concatenation.
     """
     if dtype == jnp.bfloat16:
         return np.uint16(0)
@@ -191,14 +194,14 @@ def _zero_bits(dtype: Any) -> Any:
 
 
 def _defaults_to_accelerator() -> bool:
-    """Whether the default device has a memory of its own, to which a zero would have to be sent."""
+    """Whether the default device has its own memory, to which a zero would have to be sent."""
     return jax.default_backend() != "cpu"  # type: ignore[no-any-return]
 
 
 def _resident(dtype: Any, device: Any) -> Any:
-    """Return a zero in a device's memory: to send it there takes longer than a small copy."""
+    """Return a zero that stays in a device's memory: sending it takes longer than a small copy."""
     zero = _kept_zero(dtype, device)
-    if zero.is_deleted():  # by somebody who deletes all `jax.live_arrays`
+    if zero.is_deleted():  # by a caller who deletes all `jax.live_arrays`
         _kept_zero.cache_clear()
         zero = _kept_zero(dtype, device)
     return zero
@@ -206,7 +209,7 @@ def _resident(dtype: Any, device: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _kept_zero(dtype: Any, device: Any) -> Any:
-    """Return a zero that commits no result to its device, and is no tracer if others are."""
+    """Return a zero that commits no result to its device, and is not a tracer even in a trace."""
     with jax.ensure_compile_time_eval(), jax.transfer_guard("allow"), jax.default_device(device):
         return jax.device_put(np.zeros((), dtype))
 
@@ -222,17 +225,17 @@ def _repeat(x: Any, plan: Plan, is_divided: bool) -> Any:
 
 
 def _is_size(count: int) -> bool:
-    """Whether a count is known not to be negative; JAX broadcasts to such sizes alone."""
+    """Whether a count is known not to be negative; JAX broadcasts only to such sizes."""
     try:
         return bool(count >= 0)
-    except Exception:  # noqa: BLE001 (its class is not in the same place in all versions)
+    except Exception:  # noqa: BLE001 (its class has another place in other versions)
         return False
 
 
 def _concatenate(x: Any, plan: Plan) -> Any:
-    """Repeat an array whose repeated axes devices share: what is concatenated stays so.
+    """Repeat an array whose repeated axes are shared by devices, and keep them shared.
 
-    The library's tile replicates the array, or refuses.
+    JAX's own tile would replicate the array, or refuse it.
     """
     if is_empty(plan.shape):
         return _empty(x, plan.shape)
@@ -247,26 +250,27 @@ def _concatenate(x: Any, plan: Plan) -> Any:
     return x
 
 
-@partial(jax.jit, static_argnums=1)  # under a gradient only this knows the devices
+@partial(jax.jit, static_argnums=1)  # under a gradient, only a jitted function knows the devices
 def _empty(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array without elements that each of the devices has which have a sharded array.
+    """Return an array without elements on all the devices that share a sharded array.
 
-    Not sharded itself: JAX gives no values of such an empty array.
+    The result is not sharded itself, because JAX cannot return the values of an empty sharded
+    array.
     """
     sharding = jax.typeof(x).sharding
     replicated = None
     if AxisType.Explicit in sharding.mesh.axis_types:
         replicated = sharding.update(spec=PartitionSpec(*[None] * len(shape)))
     empty = jax.lax.full_like(x, 0, shape=shape, sharding=replicated)
-    # Of what does not depend on `x` the compiler makes a constant, on the default device.
+    # If the result did not depend on `x`, it would be a constant on the default device.
     return jax.lax.optimization_barrier((empty, x))[0]
 
 
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
-    """Concatenate an array with itself, a number of copies at a time.
+    """Concatenate copies of an array, `_AT_ONCE` at a time.
 
-    The barrier keeps XLA from joining all into one concatenation: it would take minutes to compile
-    that of thousands of copies.
+    The barrier keeps XLA from joining all steps into one concatenation, which would take minutes to
+    compile for thousands of copies.
     """
     many, few = divmod(repeats, _AT_ONCE)
     parts = [x] * few
@@ -277,12 +281,12 @@ def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
 
 
 def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
-    """Sum by what transposes the repetition of an array that is sharded as `g` is."""
+    """Sum by the transpose of the repetition of an array that is sharded as `g` is."""
     sharding, sum_sharding = jax.typeof(g).sharding, None
     if AxisType.Explicit in sharding.mesh.axis_types:
         parts = sharding.spec[len(plan.shape) - len(shape) :]
         kept = (
-            # The part first: a symbolic size that no device shares need not be compared.
+            # `part` comes first, so that a symbolic size that no devices share is not compared.
             part if part is not None and n > 1 and n % _devices(sharding.mesh, part) == 0 else None
             for n, part in zip(shape, parts, strict=True)
         )
@@ -292,7 +296,7 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         result = _repeat(x, plan, True)
         return result if sum_sharding is None else jax.sharding.reshard(result, sharding)
 
-    with enable_x64(True):  # else it takes 64 bits for 32
+    with enable_x64(True):  # otherwise JAX takes 64 bits for 32
         like = jax.ShapeDtypeStruct(shape, g.dtype, sharding=sum_sharding)
         (total,) = jax.linear_transpose(repeat, like)(g)
     return total
@@ -305,10 +309,10 @@ def _devices(mesh: Any, part: Any) -> int:
 
 
 def _may_be_sharded(x: Any) -> bool:
-    """Whether an array is, or if traced may be, divided so that no device has all of it.
+    """Whether no device holds all of an array; of a traced array, whether that is possible.
 
-    Auto axes do not tell, and count as divided. Axes that are mapped by hand, as in shard_map, do
-    not count: each device sees its own part.
+    Auto axes do not tell whether they are divided, and count as divided. Axes that are mapped by
+    hand, as in shard_map, do not count, because each device sees its own part.
     """
     if not isinstance(x, jax.core.Tracer):
         return not x.is_fully_replicated
@@ -319,9 +323,10 @@ def _may_be_sharded(x: Any) -> bool:
 
 
 def _may_be_divided(x: Any, plan: Plan) -> bool:
-    """Whether an axis that is repeated is divided among devices, or if traced may be.
+    """Whether a repeated axis is divided among devices; of a traced array, whether it may be.
 
-    An empty result counts as one of such an axis: else it would lie on the default device alone.
+    An empty result of a sharded array counts as well; otherwise it would lie on the default device
+    alone.
     """
     if not _may_be_sharded(x):
         return False
