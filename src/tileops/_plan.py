@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     """The bytes of the result; 0 if a size is symbolic, and while PyTorch traces or compiles."""
     row: int
     """The number of elements in the innermost part of the input that is repeated as a whole, or in
-    all of the input if no axis is repeated; 0 where `nbytes` is 0."""
+    all of the input if no axis is repeated; 0 where `make_plan` finds no `nbytes`."""
     strides: tuple[int, ...]
     """The strides of a contiguous input's view, in bytes; () if the result is no such view."""
 

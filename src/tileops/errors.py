@@ -46,7 +46,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 class RepeatsError(TileOpsError, ValueError):
-    """Repeats that the operator does not allow: negative, too many, too few, or not in one axis."""
+    """Repeats that the operator refuses: negative, too many, too few, or not one-dimensional."""
 
 
 class ShapeError(TileOpsError, ValueError):

@@ -207,7 +207,7 @@ class Executor:
         return list(map(convert, array)) if array.shape else [convert(array)]
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
-        """Copy a NumPy array into the library, onto the device of this name."""
+        """Copy a NumPy array into the library, onto the device of this name if it has several."""
         return import_module(self.library).asarray(native(array), copy=True)
 
     def to_numpy(self, x: Any) -> Any:

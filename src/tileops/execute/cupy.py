@@ -7,7 +7,7 @@ from typing import Any
 import array_api_compat.cupy
 import cupy
 import numpy as np
-from cupy._core import elementwise_copy  # not public, but takes least of the host's time
+from cupy._core import elementwise_copy  # not public, but takes the least time on the host
 
 from tileops._plan import Plan
 from tileops._plan_device import Variant

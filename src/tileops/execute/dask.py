@@ -34,7 +34,7 @@ _MANY_PARTS = 1024
 
 
 class Dask(Executor):
-    """Uses chunks several times, and repeats an axis of one chunk inside that chunk.
+    """Reuses chunks, and repeats an axis of one chunk inside that chunk.
 
     As in Dask itself, equal chunks of a result are one chunk, which may be a chunk of the input,
     because nobody writes to chunks. A result that is computed as a whole has its own memory.
@@ -155,7 +155,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     # Each task carries the counts. The chunks of an axis with several are not stretched, so a
     # single count of 1 stands for all of them.
     counts = tuple(tuple(dict.fromkeys(count for _, count in along)) for along in made)
-    # Dask returns the only chunk of a result as it is, so a copy has to be made of that chunk.
+    # Dask returns the only chunk of a result as it is, so `copy` has to copy that chunk.
     is_bare = copy and all(len(along) == 1 for along in parts)
     if is_bare or any(count != 1 for along in counts for count in along):
         sizes = tuple(

@@ -160,7 +160,7 @@ def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) ->
 
 @lru_cache(maxsize=1024)
 def _compiled(plan: Plan, is_divided: bool) -> Any:
-    def repeat(x: Any) -> Any:  # errors of JAX would show a partial as such
+    def repeat(x: Any) -> Any:  # if this were a partial, JAX's errors would show that
         return _repeat(x, plan, is_divided)
 
     return jax.jit(repeat)

@@ -22,7 +22,7 @@ from tileops.execute.torch_cost import plan_costs_less
 
 try:
     from torch.utils._device import DeviceContext
-except ImportError:  # it is private
+except ImportError:  # the class is private, and may be missing
     DeviceContext = None
 
 _AS_BYTES = frozenset(
@@ -33,24 +33,24 @@ _AS_BYTES = frozenset(
     )
     if hasattr(torch, name)
 )
-"""Dtypes narrower than a byte, and raw bits: stored in whole bytes, and copied by no kernel."""
+"""Dtypes narrower than a byte, and raw bits, which PyTorch stores in bytes but cannot copy."""
 
 _PACKED = (torch.quint4x2, torch.quint2x4)
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
-"""Integers that the library does not add, by those whose sums have the same bits."""
+"""Integers that PyTorch does not add, with the integers whose sums have the same bits."""
 
 _HALVES = (torch.float16, torch.bfloat16)
-"""Dtypes that the library sums in float32, except where the result is a single sum."""
+"""Dtypes that PyTorch sums in float32, except where the result is a single sum."""
 
 _MOST_SUMMED = 64
-"""The most axes that the library sums over."""
+"""The most axes that a tensor may have for PyTorch to sum over some of them."""
 
 _LEAST = 3 * 2**23
-"""The elements of a result on a GPU from which on a kernel of ours saves time."""
+"""The fewest elements of a result on a GPU for which our own kernel saves time."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
-"""Classes whose bytes are all there is to them."""
+"""Classes of tensors that consist of nothing but their bytes."""
 
 _PRIVATE = (
     (torch._C, "_are_functorch_transforms_active"),  # noqa: SLF001
@@ -60,16 +60,16 @@ _PRIVATE = (
     (torch.autograd.forward_ad, "_current_level"),
     (torch.overrides, "_get_current_function_mode_stack"),
 )
-"""Names that tell who else has to see an operation: there are no public ones."""
+"""Private names that tell whether anything else has to see an operation; no public names do."""
 
 _MOVED = PLAIN if all(hasattr(owner, name) for owner, name in _PRIVATE) else ()
-"""The classes whose bytes are moved here: none where a version of PyTorch lacks such a name."""
+"""The classes whose bytes are moved here; none if this version of PyTorch lacks a private name."""
 
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
 
 class Torch(Executor):
-    """Repeats by the library's own operations; moves bytes itself where that pays."""
+    """Repeats by PyTorch's own operations, and moves bytes itself where that pays."""
 
     __slots__ = ()
 
@@ -80,14 +80,14 @@ class Torch(Executor):
     def shape(self, name: str, x: Any) -> tuple[int, ...]:
         """Return the shape; sizes may be symbolic while tracing.
 
-        Tensors without strides are refused, and those quantised along an axis.
+        Tensors without strides are refused, and tensors that are quantised along an axis.
         """
         if x.is_nested:
             raise DTypeError(
                 f"{name}: the input is a nested tensor, whose rows differ in size, so that no "
                 f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
             )
-        # TorchDynamo traces no other layout, and lets no backward read it.
+        # TorchDynamo traces only strided tensors, and does not let a backward read their layout.
         if not is_dynamo_compiling() and x.layout is not strided:
             raise DTypeError(
                 f"{name}: the input has layout {x.layout}; only torch.strided tensors are "
@@ -103,7 +103,7 @@ class Torch(Executor):
                 f"module first"
             ) from error
         if shape and type(shape[0]) is not int and is_tracing():
-            return tuple(map(int, shape))  # sizes are tensors there
+            return tuple(map(int, shape))  # torch.jit traces sizes as tensors
         return shape
 
     @staticmethod
@@ -120,24 +120,24 @@ class Torch(Executor):
             )
 
     def itemsize(self, x: Any) -> int:
-        """Return the bytes of an element; not by `itemsize`, which a compiled graph would keep."""
+        """Return the bytes of an element; a compiled graph would keep a read of `itemsize`."""
         return x.element_size()  # type: ignore[no-any-return]
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
-        """Look the plan up first: for one that is kept, the checks would take as long as a view."""
+        """Look for a cached plan before all checks, which would take as long as a view."""
         if not is_dynamo_compiling() and x.layout is strided and not x.is_quantized:
             try:
                 return cached_plan(operator, x.shape, counts, x.element_size())
-            except (TypeError, RuntimeError):  # it is not kept; a nested tensor has no shape
+            except (TypeError, RuntimeError):  # not cached, or a nested tensor without a shape
                 pass
-        # Not by `operator.name`: a compiled program would guard the property, too.
+        # Not `operator.name`, because a compiled program would guard the property as well.
         shape = self.shape(operator.argument.operator_name, x)
         return self.plan_shape(operator, shape, counts, self.itemsize(x))
 
     def plan_shape(
         self, operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
     ) -> Plan:
-        """Plan; without the cache under torch.compile, which traces through it with a warning."""
+        """Plan the call; torch.compile would trace the cache and warn, so it plans without it."""
         if is_dynamo_compiling():
             from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
 
@@ -145,21 +145,24 @@ class Torch(Executor):
             plan = torch_compile.plan_numbers(
                 operator.align, argument.least, argument.greatest, shape, counts, itemsize
             )
-            if plan is None:  # a size is a symbol, and so are bytes and strides, known or not
+            if plan is None:
+                # A size is a symbol, or the rules refuse the call. With an itemsize of 0, the plan
+                # has neither bytes nor strides, which would be symbols as well.
                 plan = make_plan(operator, shape, counts, 0)
             return plan
-        # A trace would keep the sizes of a view whose strides are known.
+        # In a trace, an itemsize of 0 gives a plan without strides, because the trace would keep
+        # the sizes of a view that is made from a plan with strides.
         return super().plan_shape(operator, shape, counts, 0 if is_tracing() else itemsize)
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
         shape = plan.shape
         if shape and not plan.merges:
-            if not plan.strides:  # a size is a symbol, or 0
-                if plan.is_identity:  # an Expand that changes nothing would stay in a model of ONNX
+            if not plan.strides:  # a size is a symbol or 0, or PyTorch traces
+                if plan.is_identity:  # an exported ONNX model would keep an Expand without effect
                     return x[...]
                 shape = _sizes_to_trace(x.ndim, plan)
-            return x.expand(*shape)  # sizes one by one are read faster than a tuple
+            return x.expand(*shape)  # PyTorch reads single sizes faster than a tuple
         if not plan.is_view:
             return None
         return x.reshape(plan.split).expand(plan.spread).reshape(plan.shape)
@@ -169,7 +172,8 @@ class Torch(Executor):
         if x.element_size() == 1 and x.dtype in _AS_BYTES and not x.requires_grad:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not _is_plain(x):
-            # In ONNX, a repeat becomes an Expand and a Tile; a tile a Reshape where axes are new.
+            # In an ONNX model, `repeat` becomes an Expand and a Tile; `tile` becomes a Tile, with a
+            # Reshape before it where axes are new.
             return (x.tile if x.ndim == len(plan.repeats) else x.repeat)(plan.repeats)
         if plan.nbytes < host.LEAST:
             return _repeat(x, plan)
@@ -184,8 +188,8 @@ class Torch(Executor):
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats.
 
-        The library sums 16-bit floats in float32 by itself, except for a result of one element: of
-        that each of its threads keeps its part in 16 bits.
+        PyTorch itself sums 16-bit floats in float32, except where the result has one element: then
+        each thread keeps its part of the sum in 16 bits.
         """
         if g.dtype in _AS_BYTES:
             raise DTypeError(
@@ -208,7 +212,7 @@ class Torch(Executor):
         try:
             spread = g.reshape(plan.spread)
         except RuntimeError as error:
-            if type(g) in PLAIN:  # it is another's error, such as of memory
+            if type(g) in PLAIN:  # an error of another kind, such as of memory
                 raise
             raise ShapeError(
                 f"{name}: g is {type_name(type(g))}, whose axes PyTorch cannot split "
@@ -244,7 +248,7 @@ class Torch(Executor):
                 _is_plain(t) and _is_private(t) for t in (x, out)
             ):
                 if not out.is_inference():
-                    # Before a byte is written: an interrupt may come in the midst.
+                    # Before a byte is written, because an interrupt may stop the write halfway.
                     torch.autograd.graph.increment_version(out)
                 if _move(x, plan, out):
                     return
@@ -253,11 +257,11 @@ class Torch(Executor):
         out.view(plan.spread).copy_(x.reshape(plan.split))
 
     def is_symbolic(self, count: Any) -> bool:
-        """Whether a count is a symbolic integer, which in a trace of torch.jit is a tensor."""
+        """Whether a count is a symbol: a SymInt, or in a trace of torch.jit a tensor."""
         return isinstance(count, torch.SymInt) or (is_tracing() and isinstance(count, torch.Tensor))
 
     def numbers(self, array: Any) -> list[Any]:
-        """Return the values of counts; TorchDynamo reads only those of dtypes with a sign."""
+        """Return the values of counts; TorchDynamo can read only values of signed dtypes."""
         if is_dynamo_compiling() and not array.dtype.is_signed:
             array = array.to(torch.int64)
         return super().numbers(array)
@@ -278,13 +282,13 @@ class Torch(Executor):
         return x.numpy()
 
     def devices(self) -> list[str]:
-        """Name the CPU and each GPU, or what else accelerates the library here."""
+        """Name the CPU and each GPU, or each accelerator of another kind."""
         kind = torch.accelerator.current_accelerator()
         return ["cpu", *(f"{kind}:{i}" for i in range(torch.accelerator.device_count()))]
 
 
 def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
-    """Return -1 for sizes that stay: an exported program would compute those that are symbols."""
+    """Write sizes that stay as -1: an exported program would compute the symbols among them."""
     added = len(plan.shape) - rank
     axes = enumerate(zip(plan.shape, plan.repeats, strict=True))
     return tuple(-1 if i >= added and is_equal(r, 1) else n for i, (n, r) in axes)
@@ -293,19 +297,19 @@ def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
 def _repeat(x: Any, plan: Plan) -> Any:
     """Do what PyTorch's repeat does, in less time."""
     if not plan.merges:
-        # Sizes one by one are read faster than a tuple; without axes there are none.
+        # PyTorch reads single sizes faster than a tuple; at a rank of 0 there are no sizes to read.
         spread = x.expand(*plan.shape) if plan.shape else x
         return spread.clone(memory_format=torch.contiguous_format)
-    # A reshape that merges has to copy, but for an input that has a stride of 0 itself.
+    # A reshape that merges axes has to copy, except if the input itself has a stride of 0.
     if 0 in x.stride():
         return x.repeat(plan.repeats)
     return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether a tensor is of no subclass, holds its values as they are, and nobody traces it.
+    """Whether a tensor is of no subclass, holds its values as they are, and is not traced.
 
-    A trace would keep the sizes that a copy in several steps names.
+    A trace would keep the sizes that a copy in several steps is given.
     """
     return (
         type(x) in _MOVED
@@ -316,7 +320,7 @@ def _is_plain(x: Any) -> bool:
 
 
 def _is_intercepted() -> bool:
-    """Whether a mode intercepts functions that is more than a default device."""
+    """Whether any mode other than a default device intercepts functions."""
     modes = torch.overrides._get_current_function_mode_stack()  # noqa: SLF001
     return any(type(mode) is not DeviceContext for mode in modes)
 
@@ -324,7 +328,7 @@ def _is_intercepted() -> bool:
 def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     """Whether a plan may move a tensor's bytes in less time than PyTorch does.
 
-    `strides` are those of `out`, if there is one.
+    `strides` are the strides of `out`, if there is one.
     """
     if len(plan.shape) > MOST_AXES:
         return False
@@ -343,14 +347,15 @@ def _is_on_gpu(x: Any) -> bool:
 
 
 def _is_recording() -> bool:
-    """Whether PyTorch records gradients: not in inference mode, even if they are enabled there."""
+    """Whether PyTorch records gradients: never in inference mode, even if they are enabled."""
     return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
 
 
 def _is_private(x: Any) -> bool:
     """Whether the bytes of a plain tensor may be moved behind PyTorch's back.
 
-    Not inside a transform of torch.func or forward gradients: those have to see an operation.
+    They may not be inside a transform of torch.func or under forward gradients, which have to see
+    every operation.
     """
     return (
         not torch._C._are_functorch_transforms_active()  # noqa: SLF001 (there is no public name)
@@ -360,7 +365,7 @@ def _is_private(x: Any) -> bool:
 
 
 def _is_stored(x: Any) -> bool:
-    """Whether a tensor's storage has all of its elements: who resizes it may leave fewer.
+    """Whether a tensor's storage has all of its elements, which a resized storage may lack.
 
     PyTorch's own operations then raise an error.
     """
@@ -383,7 +388,7 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
 
 
 def _move(x: Any, plan: Plan, out: Any) -> bool:
-    """Write the repetition of `x` into `out`; False if PyTorch's own copy has to."""
+    """Write the repetition of `x` into `out`; return False if PyTorch's own copy has to do it."""
     if torch.autograd._profiler_enabled():  # noqa: SLF001 (there is no public name)
         with record_function("tileops::repeat"):
             return _move_bytes(x, plan, out)
@@ -400,7 +405,7 @@ def _move_bytes(x: Any, plan: Plan, out: Any) -> bool:
 
 @cache
 def _cuda() -> Any:
-    """Return the module that launches kernels, None where nothing compiles them."""
+    """Return the module that launches kernels, or None if none can be compiled here."""
     if torch.version.hip:
         return None
     try:
@@ -429,7 +434,7 @@ def _memory(x: Any) -> Memory:
 
 
 def _check_stored(name: str, which: str, tensor: Any) -> None:
-    """Refuse a tensor without an address, or one beyond whose storage PyTorch would go."""
+    """Refuse a tensor without an address, and a tensor whose storage lacks some of its elements."""
     if _address(tensor) == 0 and tensor.numel() != 0 and not _is_freed(tensor):
         raise OutputError(
             f"{name}: {which} is {type_name(type(tensor))} without an address (traced, fake, "
@@ -444,15 +449,15 @@ def _check_stored(name: str, which: str, tensor: Any) -> None:
 
 
 def _is_freed(x: Any) -> bool:
-    """Whether somebody has resized a tensor's storage to nothing."""
+    """Whether a tensor's storage has been resized to nothing."""
     try:
         return x.untyped_storage().nbytes() == 0  # type: ignore[no-any-return]
-    except RuntimeError:  # it has none
+    except RuntimeError:  # the tensor has no storage
         return False
 
 
 def _address(x: Any) -> int:
-    """Return the first element's address, 0 for a tensor that has no memory."""
+    """Return the address of the first element, or 0 for a tensor without memory of its own."""
     try:
         return x.data_ptr()  # type: ignore[no-any-return]
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What torch.compile makes of a plan; loaded by it alone, since TorchDynamo takes a second."""
+"""How torch.compile traces a plan; imported only for that: loading TorchDynamo takes a second."""
 
 from math import inf
 from typing import Any
@@ -14,7 +14,7 @@ from tileops.errors import RepeatsError, TileOpsError
 
 
 def traceable(counts: Any) -> Any:
-    """Make a tensor of NumPy's counts: the compiler traces them as one, without their dtype."""
+    """Turn NumPy's counts into a tensor, as the compiler would do without keeping their dtype."""
     return torch.as_tensor(counts) if isinstance(counts, np.ndarray) else counts
 
 
@@ -26,22 +26,23 @@ def plan_numbers(
     counts: tuple[int, ...],
     itemsize: int,
 ) -> Plan | None:
-    """Plan a call of numbers; None where the rules refuse it, and where a size is a symbol.
+    """Plan a call in which all sizes are numbers; None if one is a symbol or the rules refuse.
 
-    The compiler calls this, and takes what it gives for a constant. So it traces no rule, which
-    would be three quarters of its work, and a program has fewer things to guard in each call.
+    The compiler calls this function, and takes the plan that it returns for a constant. So the
+    compiler traces no rules, which would be three quarters of its work, and a program has fewer
+    guards to check in each call.
     """
     argument = Argument("", "", RepeatsError, "", least, greatest)
     try:
         plan = make_plan(Operator(argument, align), shape, counts, itemsize)
     except TileOpsError:
         return None
-    return plan._replace(nbytes=0)  # what is done by size is the compiler's to do
+    return plan._replace(nbytes=0)  # the compiler itself decides what depends on size
 
 
 @torch.compiler.substitute_in_graph(known, skip_signature_check=True)  # type: ignore[untyped-decorator]
 def _known(count: int) -> bool:
-    """Whether the compiler can compare a count with 0 and 1, and guards nothing for that."""
+    """Whether the compiler can compare a count with 0 and 1 without a guard."""
     return bool(
         statically_known_true(count > 1)
         or statically_known_true(count == 1)
@@ -57,13 +58,13 @@ def _is_equal(count: int, number: int) -> bool:
 
 @torch.compiler.substitute_in_graph(is_less, skip_signature_check=True)  # type: ignore[untyped-decorator]
 def _is_less(count: int, other: int) -> bool:
-    """Guard that a count is no less; not if it is read from data in the program."""
+    """Guard that a count is not less, except for a count that the program reads from data."""
     return bool(guard_or_false(count < other))
 
 
 @torch.compiler.substitute_in_graph(exceeds, skip_signature_check=True)  # type: ignore[untyped-decorator]
 def _exceeds(count: int, limit: float) -> bool:
-    """Guard a specification's limit alone: another would bound what a program is exported for."""
+    """Guard a specification's limit only: other limits would bound the sizes of an export."""
     # `is_exporting()` is true in every program that PyTorch 2.10 compiles.
     if limit < LIMIT and not getattr(torch.compiler, "_is_exporting_flag", True):
         return bool(guard_or_false(count > limit))
@@ -74,7 +75,7 @@ def _exceeds(count: int, limit: float) -> bool:
     show, can_constant_fold_through=True, skip_signature_check=True
 )
 def _show(counts: int | tuple[int, ...]) -> str:
-    """Write "?" for a symbol, of which the compiler makes no text; numbers are written as ever."""
+    """Write "?" for a symbol, which the compiler cannot write; write numbers as usual."""
     return f"({', '.join(map(show, counts))})" if isinstance(counts, tuple) else "?"
 
 

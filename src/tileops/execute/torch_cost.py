@@ -1,7 +1,7 @@
 """What PyTorch's copy on a CPU costs, and whether a plan costs less. No tensors.
 
-In ns of one thread, beside what moving the bytes takes. The figures lie between those of an AMD
-EPYC (Zen 4) and an Intel Xeon, with PyTorch 2.13.
+Costs are in ns of one thread, and come on top of the time that moving the bytes takes. The figures
+lie between those of an AMD EPYC (Zen 4) and an Intel Xeon, with PyTorch 2.13.
 """
 
 from functools import lru_cache
@@ -13,24 +13,24 @@ from tileops._plan_cost import LEAST_COST
 from tileops._plan_job import copy_cost
 
 _PER_CALL = 25.0
-"""Each entry into its two innermost loops."""
+"""The cost of each entry into the two innermost loops of PyTorch's copy."""
 _PER_ROW = 2.4
-"""Each entry into the innermost one."""
+"""The cost of each entry into the innermost loop."""
 _PER_APART = 0.7
-"""Each element of a row whose elements do not lie side by side in the source."""
+"""The cost of each element of a row whose elements do not lie side by side in the source."""
 _GRAIN = 32 * 1024
-"""Results of at least this many elements are shared by its threads."""
+"""PyTorch's threads share the copy of a result of at least this many elements."""
 _PER_BYTE = 0.02
-"""A plan has to cost less by this for each byte of the result: on Intel's, loops cost half."""
+"""How much less a plan has to cost for each byte of the result: on Intel, loops cost half."""
 
 
 @lru_cache(maxsize=4096)
 def plan_costs_less(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...] | None, threads: int
 ) -> bool:
-    """Whether PyTorch's copy takes longer for its loops than a plan for its steps.
+    """Whether the loops of PyTorch's copy take longer than the steps of a plan.
 
-    Strides are in elements; None for a target in the order of its elements.
+    Strides are in elements; `target` is None for a C-contiguous target.
     """
     target = target or contiguous(plan.shape, 1)
     nest = make_nest(plan, source, target, 1)

@@ -1,7 +1,7 @@
-"""PyTorch's tensors on NVIDIA GPUs: the kernel of copies, by NVIDIA's own Python bindings.
+"""PyTorch's tensors on NVIDIA GPUs: our own kernel, launched by NVIDIA's Python bindings.
 
-PyTorch's packages for CUDA depend on them on Linux, and bring the compiler. Importing this module
-raises ImportError without the bindings, and RuntimeError without the compiler.
+On Linux, PyTorch's packages for CUDA depend on the bindings, and bring the compiler. Importing this
+module raises ImportError without the bindings, and RuntimeError without the compiler.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ _Two, _Three = ctypes.c_void_p * 2, ctypes.c_void_p * 3
 def repeat(x: Any, plan: Plan, out: Any) -> bool:
     """Queue a repetition in the current stream of the tensors' device.
 
-    False if PyTorch's own kernel is as fast, or ours cannot be built for this device.
+    Return False if PyTorch's own kernel is as fast, or if ours cannot be built for this device.
     """
     index, source, target = x.get_device(), x.data_ptr(), out.data_ptr()
     if index != torch.cuda.current_device():
@@ -38,9 +38,9 @@ def repeat(x: Any, plan: Plan, out: Any) -> bool:
     addresses = _Two(source, target)
     start = ctypes.addressof(addresses)
     arguments = _Three(start, start + _POINTER, prepared.address)
-    stream = torch._C._cuda_getCurrentRawStream(index)  # noqa: SLF001 (in a 30th of a Stream's time)
-    # The driver's context need not be this device's: PyTorch sets it when it next calls CUDA itself
-    # in this thread.
+    stream = torch._C._cuda_getCurrentRawStream(index)  # noqa: SLF001 (a 30th of a Stream's time)
+    # The driver's current context may be that of another device: PyTorch sets this device's context
+    # only when PyTorch itself next calls CUDA in this thread.
     _checked(runtime.cudaSetDevice(index))
     sizes = (*prepared.grid, 1, device.THREADS, 1, 1, 0)
     _checked(driver.cuLaunchKernel(kernel, *sizes, stream, ctypes.addressof(arguments), 0))
@@ -51,8 +51,8 @@ def repeat(x: Any, plan: Plan, out: Any) -> bool:
 def _kernel(variant: Variant, index: int) -> Any:
     """Compile a kernel for a device, and load it there for good.
 
-    None if that fails, as it does for a device that the compiler, or the driver, is too old for or
-    too new.
+    Return None if that fails, for example because the compiler or the driver is too old or too new
+    for the device.
     """
     try:
         cubin = _compiled(device.source(variant), torch.cuda.get_device_capability(index))
@@ -66,7 +66,7 @@ def _kernel(variant: Variant, index: int) -> Any:
 def _compiled(source: str, capability: tuple[int, int]) -> bytes:
     major, minor = capability
     known = _checked(nvrtc.nvrtcGetSupportedArchs())
-    # What is compiled for one runs on those of the same generation that came later.
+    # A kernel compiled for one GPU also runs on later GPUs of the same generation.
     fitting = [number for number in known if number // 10 == major and number % 10 <= minor]
     if not fitting:
         raise RuntimeError(f"the compiler knows no GPU of the generation {major}.{minor}: {known}")
@@ -87,7 +87,7 @@ def _compiled(source: str, capability: tuple[int, int]) -> bytes:
 
 
 def _checked(returned: tuple[Any, ...]) -> Any:
-    """Return what a function of CUDA returns after its status, or raise an error."""
+    """Return the value that a function of CUDA returns after its status, or raise an error."""
     status, *values = returned
     if status != 0:
         raise RuntimeError(f"CUDA: {status!r}")
