@@ -11,22 +11,26 @@ INTRODUCTION = """\
 This page was written by `python -m benchmarks` from the measurements in [cpu.json](cpu.json), a
 [pyperf](https://pyperf.readthedocs.io/) file; no figure was typed by hand.
 
-GB/s are bytes of the result divided by time, in units of 10⁹. A round times every side of a
-comparison once, in an order that changes, so that what else the machine does falls on all sides
-alike. Each figure is the median over the calm rounds of all passes: that quarter of all rounds in
-which all sides together took the least time, each in parts of its own median. On a shared machine
-others spoil the rest, above all where a host takes back the pages of a virtual machine and gives
-them again in milliseconds each. That may fall on one side alone: tileops writes new results in two
-threads, which take pages from two processors. The column of all rounds has the ratio of the medians
-over all of them. Each result is dropped before the next call is timed; where threads of a library
-spin for a while after a call, a pause comes first. Where the calls of all sides are shorter than
-0.2 ms they are timed in an inner loop, with what freeing their results takes. glibc is told to take
-every block above 128 KiB from the system and to give it back, so that a result in new memory is new
-in every round; without that, it would serve blocks up to 32 MB from memory that earlier calls have
-used, as in one section, which says so. Before anything is timed, the results of all sides are
-compared bit for bit.
+GB/s are bytes of the result divided by time, in units of 10⁹.
 
-A ratio is always another's time divided by the time of tileops: above 1, tileops is faster.
+A comparison is measured in rounds. Each round times every side of the comparison once, in an order
+that changes, so that other load on the machine affects all sides alike. Each figure is the median
+over the calm rounds of all passes. The calm rounds are the quarter of all rounds in which all sides
+together took the least time, where each side's time counts as a fraction of that side's median. On
+a shared machine, other programs disturb the remaining rounds, above all where a host takes back the
+pages of a virtual machine and then needs milliseconds to return each of them. Such a disturbance
+may affect one side alone: tileops writes new results in two threads, which take pages from two
+processors. The column "of all rounds" has the ratio of the medians over all rounds.
+
+Each result is dropped before the next call is timed. Where a library's threads spin for a while
+after a call, a pause precedes the next call. Where the calls of all sides are shorter than 0.2 ms,
+they are timed in an inner loop, which includes the time to free their results. glibc is configured
+to take every block above 128 KiB from the system and to give it back, so that a result in new
+memory is new in every round. Otherwise glibc would serve blocks of up to 32 MB from memory that
+earlier calls have used; one section measures that case, and says so. Before anything is timed, the
+results of all sides are compared bit for bit.
+
+A ratio is always the other side's time divided by the time of tileops: above 1, tileops is faster.
 """
 
 FACTS = {
@@ -82,7 +86,7 @@ def _machine(results: Results) -> Iterator[str]:
 def _spread(results: Results) -> Iterator[str]:
     yield "## Noise\n"
     yield "The median absolute deviation of a benchmark's rounds from its median, as a fraction of"
-    yield "that median, for the middle one of the benchmarks of each section.\n"
+    yield "that median. For each section, the table has the median of its benchmarks.\n"
     yield "| section | deviation |\n| --- | ---: |"
     for name, section in SECTIONS.items():
         if name != "memory" and results.groups(name):

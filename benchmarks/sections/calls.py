@@ -23,9 +23,9 @@ TITLES = {
 NOTES = {
     "small": "float32, 8×4 tiled by (2, 3) and 8×1 expanded to 8×24: the cost of the call itself, "  # noqa: RUF001
     "in an inner loop.",
-    "programs": "Attention of one sequence of 4 positions and 8 heads of 4 numbers. Each 4 heads "
-    "share their keys and values, which are expanded to the heads. Both sides are one program but "
-    "for the function that does that.",
+    "programs": "Attention of one sequence of 4 positions and 8 heads of 4 numbers. Groups of 4 "
+    "heads share their keys and values, which are expanded to the heads. Both sides are the same "
+    "program, except for the function that expands.",
 }
 REPEATS = (2, 3)
 TARGET = (8, 24)

@@ -54,19 +54,20 @@ GROUPS = {
     "bytes": Group(
         "Growing results",
         "result MiB",
-        "Milliseconds. Rows of 1 KiB, each repeated four times along itself, more and more rows.",
+        "Milliseconds. Rows of 1 KiB, each repeated four times along itself; the number of rows "
+        "grows.",
     ),
     "rank": Group(
         "Growing rank",
         "rank",
-        "Milliseconds. Results of 16 MiB with every axis repeated twice; the axes of one result "
-        "are as equal as powers of two can be.",
+        "Milliseconds. Results of 16 MiB with every axis repeated twice; the sizes of the axes of "
+        "a result are powers of two, and as equal as these can be.",
     ),
     "repeats": Group(
         "Growing repeats",
         "repeats",
-        "Milliseconds. Results of 16 MB, of one axis that is repeated from once to a million "
-        "times, while the input shrinks from 16 MB to 16 bytes.",
+        "Milliseconds. Results of 16 MB with one axis, which is repeated once to a million times, "
+        "while the input shrinks from 16 MB to 16 bytes.",
     ),
 }
 

@@ -69,9 +69,9 @@ def tables(results: Results) -> list[Table]:
     """Show GB/s for each way to write."""
     table = Table(
         "Writing 64 MiB",
-        "What a result costs at the least. New memory costs more than memory in use, because the "
-        "system clears each page and maps it when it is first written (NumPy asks for huge pages, "
-        "PyTorch does not). A copy counts the bytes written.",
+        "The least that writing a result can cost. New memory costs more than memory in use, "
+        "because the system clears and maps each page when it is first written (NumPy asks for "
+        "huge pages, PyTorch does not). The GB/s of a copy count only the bytes written.",
         ("what", "how", "ms", "GB/s"),
     )
     for side, how in HOW.items():

@@ -71,8 +71,8 @@ class Group(NamedTuple):
 
 _TRACED = "tracemalloc counts what NumPy and Python allocate."
 _RESIDENT = (
-    "The peak of the process's resident memory during the call counts whatever any allocator took, "
-    "to within some 0.1 MB."
+    "The peak of the process's resident memory during the call counts the memory of every "
+    "allocator, to within about 0.1 MB."
 )
 
 GROUPS = {
@@ -115,9 +115,9 @@ def _table(results: Results, name: str) -> Table:
     group = GROUPS[name]
     table = Table(
         group.title,
-        f"The most memory during a call that makes a new result, beyond that result and as a "
-        f"fraction of it: 0 means that nothing else was needed, 1 that as much again was. "
-        f"{group.text}",
+        f"The most memory that a call making a new result takes beyond the result, as a fraction "
+        f"of the result: 0 means that the call needed nothing else, 1 that it needed as much "
+        f"again. {group.text}",
         ("workload", "result MB", COMPARISONS[group.comparison].native, "tileops"),
     )
     beyond: dict[str, list[float]] = {"native": [], "tileops": []}

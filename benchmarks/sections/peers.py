@@ -28,24 +28,25 @@ class Group(NamedTuple):
 GROUPS = {
     "new": Group(
         "Peers, results in new memory",
-        "GB/s. Every call gives a result of its own that stays as it is. einops returns a view "
-        "for some workloads, which is then copied. onnxruntime runs without its memory arena here, "
-        "which would hand out memory in use. OpenVINO computes into memory of its own and copies "
-        "the result out.",
+        "GB/s. Every call returns a new result, which later calls leave unchanged. einops returns "
+        "a view for some workloads; the view is then copied. onnxruntime runs without its memory "
+        "arena here, because the arena would hand out memory in use. OpenVINO computes into memory "
+        "of its own and copies the result out.",
     ),
     "used": Group(
         "Peers, results in memory in use",
-        "GB/s. tileops writes into `out=`. onnxruntime takes memory from its arena, as is its "
-        "default (it is in use already as long as earlier results are dropped), or writes into a "
+        "GB/s. tileops writes into `out=`. onnxruntime by default takes memory from its arena, "
+        "which is already in use as long as earlier results are dropped; it can also write into a "
         "buffer that is bound to the session. OpenVINO leaves the result in its own memory, where "
         "the next call overwrites it.",
     ),
 }
 
 NOTES = (
-    "onnxruntime and OpenVINO run models of one node with constant counts and two threads, "
-    "onnxruntime's without spinning. onnxruntime has no kernel for bfloat16 and gets the same bits "
-    "as int16. OpenVINO passes int64 through 32 bits and widens bool and float16 inside."
+    "onnxruntime and OpenVINO run models of one node with constant counts in two threads; the "
+    "threads of onnxruntime do not spin. onnxruntime has no kernel for bfloat16 and gets the same "
+    "bits as int16. OpenVINO converts int64 to 32 bits and back, and widens bool and float16 "
+    "internally."
 )
 
 

@@ -71,9 +71,9 @@ def _table(results: Results, group: str) -> Table:
     native = GROUPS[group].name
     table = Table(
         f"{group}, elements and rows one by one",
-        f"The time of `{native}` divided by the time of tileops, for results of four sizes: (N, n) "
-        "by (1, r). Here the C library serves results from memory that earlier ones have used, as "
-        "it does by default below 32 MiB.",
+        f"The time of `{native}` divided by the time of tileops, for results of four sizes: arrays "
+        "of shape (N, n) are tiled by (1, r). Here the C library serves results from memory that "
+        "earlier results have used, as it does by default below 32 MiB.",
         ("what is repeated", *SIZES),
     )
     for name in ROWS:

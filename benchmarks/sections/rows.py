@@ -69,10 +69,11 @@ def tables(results: Results) -> list[Table]:
 def _table(results: Results, group: str) -> Table:
     table = Table(
         GROUPS[group],
-        "`tileops.tile` of float32 NumPy arrays into `out=`, 48 MiB, beside `ndarray.fill` of the "
-        f"same buffer, and one `np.copyto` of the same rows in each of the same {THREADS} threads, "
-        "without a plan. The last columns are the times of these two divided by the time of "
-        "tileops: at 1 of the fill, repeating rows costs as little as writing one value.",
+        "`tileops.tile` of float32 NumPy arrays into `out=`, 48 MiB, compared with `ndarray.fill` "
+        "of the same buffer and with one `np.copyto` of the same rows in each of the same "
+        f"{THREADS} threads, without a plan. The last two columns are the times of the fill and of "
+        "`np.copyto` divided by the time of tileops: at 1 of the fill, repeating rows costs as "
+        "little as writing a single value.",
         ("row bytes", "fill GB/s", "copyto GB/s", "tileops GB/s", "of the fill", "of copyto"),
     )
     for case in results.cases(SECTION, group):

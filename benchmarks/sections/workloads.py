@@ -13,12 +13,13 @@ TITLE = "Workloads"
 SECTION = "workloads"
 
 _FILL = (
-    "The fill writes one byte as often as the result has bytes, into memory of the same kind, in "
-    "the same rounds. "
+    "The fill writes a constant byte to as many bytes as the result has, in memory of the same "
+    "kind and in the same rounds. "
 )
 _TWIN = (
-    "Both run the same kernel. So the native call is timed twice in each round, as a side of its "
-    "own: the last column is the ratio of its two times, which would be 1 on a silent machine. "
+    "Both sides run the same kernel. So that the noise can be seen, each round times the native "
+    "call twice: the last column is the ratio of these two times, which would be 1 on a silent "
+    "machine. "
 )
 
 
