@@ -17,18 +17,19 @@ This page was written by `python -m benchmarks.gpu.page` from [gpu.json](gpu.jso
 same on your card; with `-- --device cpu` it needs none, and shows that the script works.
 
 GB/s are bytes of the result divided by time, in units of 10⁹. A side is called many times in a row,
-as in a program that does not wait for each result; CUDA's events give the time of PyTorch and CuPy,
-and the host's clock that of JAX, which is waited for. Each figure is the median of 8 rounds that
-alternate between the sides. A ratio is the time of the library's own operation divided by that of
+as in a program that does not wait for each result. CUDA events time PyTorch and CuPy; the host's
+clock times JAX, whose results are waited for. Each figure is the median of 8 rounds that alternate
+between the sides. A ratio is the time of the library's own operation divided by the time of
 tileops: above 1, tileops is faster.
 
-Results of less than 25 million elements in PyTorch, and 17 million in CuPy, are left to the
-library's own kernel, and in JAX all are: ratios there compare two ways to the same kernel.
+Results of fewer than 25 million elements in PyTorch, or 17 million in CuPy, are left to the
+library's own kernel, and so are all results in JAX. There, a ratio compares two ways to call the
+same kernel.
 
-Not measured yet is what has changed since this run: repeats that lie less than 64 KiB apart, those
-of mask and grid_t, are read by a thread each, where one wrote four of them (an earlier run of the
-same kernel took 60 and 201 µs for them so); and in PyTorch a launch sets its device first, which
-takes the host 0.7 µs.
+Two changes since this run have not been measured yet. Repeats that lie less than 64 KiB apart, as
+in mask and grid_t, are now each written by a thread of their own, whereas one thread wrote four of
+them in this run (an earlier run of the kernel as it is now took 60 and 201 µs for these workloads).
+In PyTorch, a launch now sets its device first, which takes the host 0.7 µs.
 """
 
 FACTS = ("card", "date", "command", "system", "processors", "python", "L2 bytes")
@@ -39,8 +40,8 @@ TEXTS = {
 ![GB/s of every workload](gpu.png)
 
 The limit is the time in which the fastest fill writes the result and the fastest copy reads the
-source once. The last mean counts variants of one workload as one: the grids, and the images with
-the rows of 3 bytes.
+source once. The last mean counts the variants of a workload as one workload: the grids are one, and
+the images together with the rows of 3 bytes are another.
 """
 }
 """What stands before the tables of a section."""

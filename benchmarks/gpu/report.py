@@ -54,8 +54,8 @@ def ceilings(results: Results) -> Iterator[Table]:
     if rows := results.get("ceilings"):
         yield Table(
             "Fills and copies",
-            "By the libraries' own functions, of contiguous memory. CuPy's kernels have a thread "
-            "for each element, whose launch is their limit.",
+            "Made by the libraries' own functions, in contiguous memory. CuPy's kernels start a "
+            "thread for each element, and launching these threads limits their speed.",
             ("library", "what", "size", "GB/s written", "GB/s read and written"),
             [
                 [
@@ -167,8 +167,9 @@ def _sizes(library: str, rows: Sequence[Mapping[str, Any]]) -> Table:
         header += [pattern, *(f"`{side}`" for side in sides[1:])]
     table = Table(
         f"{library}, ratios by size",
-        "New results, `out=`, and new memory with every copy planned. Below the thresholds none "
-        "is, since a plan takes the host longer: on a slow one, only large results make up for it."
+        "New results, `out=`, and new memory with every copy planned. Below the thresholds no copy "
+        "is planned, because a plan takes the host longer: on a slow host, only large results make "
+        "up for that."
         if sides[1:]
         else "New results.",
         header,
@@ -194,7 +195,8 @@ def calls(results: Results) -> Iterator[Table]:
         names = dict.fromkeys(itertools.chain.from_iterable(row["seconds"] for row in rows))
         yield Table(
             "What the host does",
-            "Microseconds of the host for a call on 16 elements that is not waited for.",
+            "Microseconds that the host takes for a call on 16 elements, without waiting for the "
+            "result.",
             ["call", *(row["library"] for row in rows)],
             [
                 [
@@ -210,9 +212,12 @@ def checks(results: Results) -> Iterator[Table]:
     """Count the checks of each group that passed, and that failed."""
     if found := results.get("correctness"):
         left_out = [what for what in results["left_out"] if "no time" in what]
-        text = "Results compared with NumPy's, byte for byte; planned: with every copy planned."
+        text = (
+            "Results are compared with NumPy's, byte for byte. In groups marked planned, every "
+            "copy is planned."
+        )
         if left_out:
-            text += f" The time was too short for {len(left_out)} groups of this run."
+            text += f" This run had no time for {len(left_out)} groups."
         lines: list[Sequence[str]] = [
             [library, group, str(passed), str(sum(e["group"] == group for e in result["failed"]))]
             for library, result in found.items()
