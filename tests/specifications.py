@@ -209,9 +209,7 @@ def _(xp, tile):
                 tile(x, repeats)
 
 
-@rule(
-    TILE, "onnx-tile.txt, Tile - {}, Inputs", "a count is a number of copies: not negative, but 0"
-)
+@rule(TILE, "onnx-tile.txt, Tile - {}, Inputs", "a count is a number of copies: 0 or more")
 def _(xp, tile):
     for shape in ((2, 3), (0, 3)):
         bits, x = make(xp, shape)
@@ -239,7 +237,7 @@ def _(xp, tile):
 @rule(
     ("Tile-1",),
     "onnx-tile.txt, Tile - 1, Inputs",
-    "tiles and axis are of type T, the input's: the letter",
+    "tiles and axis are of the input's type T: the letter",
 )
 def _(xp, tile):
     for dtype in sorted(FLOATS & set(xp.dtypes)):
@@ -270,7 +268,7 @@ def _(xp, tile):
 @rule(
     ("Tile-1",),
     "onnx-tile.txt, Tile - 1, Inputs",
-    "tiles is a number of copies: whole, not negative",
+    "tiles is a number of copies: whole, 0 or more",
 )
 def _(xp, tile):
     for shape in ((2, 3), (0, 3)):
@@ -287,8 +285,8 @@ def _(xp, tile):
 
 @rule(
     ("Tile-1",),
-    "onnx-tile.txt, Tile - 1, Inputs; silent on a negative one",
-    "axis is one of the input's; -1 is the last",
+    "onnx-tile.txt, Tile - 1, Inputs; silent on a negative axis",
+    "axis is one of the input's axes; -1 is the last",
 )
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
@@ -360,8 +358,8 @@ def _(xp, expand):
 
 @rule(
     EXPAND,
-    "onnx-expand.txt, Expand - {}, Inputs; silent on a negative one",
-    "shape holds sizes: none is negative, -1 neither",
+    "onnx-expand.txt, Expand - {}, Inputs; silent on negative sizes",
+    "shape holds sizes: none is negative, not even -1",
 )
 def _(xp, expand):
     for shape in ((2, 1), (0, 1)):
@@ -375,9 +373,13 @@ def _(xp, expand):
 # Types, of every operator that lists them
 
 
-@rule(("Tile-1", *TILE), "onnx-tile.txt, Tile - {}, Type Constraints, T", "each listed type")
-@rule(EXPAND, "onnx-expand.txt, Expand - {}, Type Constraints, T", "each listed type")
-@rule(DIRECTML, f"{DML}, Tensor support, {{}}", "each listed type")
+@rule(
+    ("Tile-1", *TILE),
+    "onnx-tile.txt, Tile - {}, Type Constraints, T",
+    "each listed type is accepted",
+)
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Type Constraints, T", "each listed type is accepted")
+@rule(DIRECTML, f"{DML}, Tensor support, {{}}", "each listed type is accepted")
 def _(xp, operator):
     found = [dtype for dtype in xp.dtypes if canonical(xp, dtype) in TYPES[operator.name]]
     assert found
@@ -386,9 +388,11 @@ def _(xp, operator):
         variants.assert_moved(xp, x, operator(x, *once(operator.name)), bits)
 
 
-@rule(("Tile-1", *TILE), "onnx-tile.txt, Tile - {}, Type Constraints, T", "no other type")
-@rule(EXPAND, "onnx-expand.txt, Expand - {}, Type Constraints, T", "no other type")
-@rule(DIRECTML, f"{DML}, Tensor support, {{}}", "no other type")
+@rule(
+    ("Tile-1", *TILE), "onnx-tile.txt, Tile - {}, Type Constraints, T", "no other type is accepted"
+)
+@rule(EXPAND, "onnx-expand.txt, Expand - {}, Type Constraints, T", "no other type is accepted")
+@rule(DIRECTML, f"{DML}, Tensor support, {{}}", "no other type is accepted")
 def _(xp, operator):
     found = [dtype for dtype in xp.dtypes if canonical(xp, dtype) not in TYPES[operator.name]]
     for dtype in found:
@@ -504,7 +508,7 @@ def _(xp, tile):
     assert tuple(tile(make(xp, (5, 2, 3, 4))[1], [1, 2, 3]).shape) == (5, 2, 6, 12)
 
 
-@rule(OPENVINO, "the text is silent; as OpenVINO 2026.4 does on the CPU", "a negative count is 0")
+@rule(OPENVINO, "the text is silent; OpenVINO 2026.4 does so on the CPU", "a negative count is 0")
 def _(xp, tile):
     bits, x = make(xp, (2, 3))
     variants.assert_moved(xp, x, tile(x, [-1, 2]), reference.tiled(bits, (0, 2)))
@@ -553,7 +557,7 @@ def _(xp, tile):
 @rule(
     DIRECTML,
     f"{DML}, Syntax, UINT; DML_BUFFER_TENSOR_DESC, Sizes",
-    "repeats and sizes fit 32 bits without a sign",
+    "repeats and sizes fit 32 bits, unsigned",
 )
 def _(xp, tile):
     _, x = make(xp, (2, 1, 2, 3))
@@ -576,7 +580,7 @@ def _(xp, tile):
     assert result.dtype == make(xp, sizes)[1].dtype
 
 
-@rule(DIRECTML, f"{DML}, Tensor support", "4 dimensions; from level 3.1 on 1 to 8")
+@rule(DIRECTML, f"{DML}, Tensor support", "4 dimensions; from level 3.1 on, 1 to 8")
 def _(xp, tile):
     taken = (4,) if tile.level in ("1.0", "2.1") else range(1, 9)
     for rank in range(10):
@@ -588,7 +592,11 @@ def _(xp, tile):
                 tile(x, (2,) * rank)
 
 
-@rule(DIRECTML[:1], f"{DML}, Availability", "introduced in 1.0; later levels follow the one below")
+@rule(
+    DIRECTML[:1],
+    f"{DML}, Availability",
+    "introduced in 1.0; a level follows the last version below it",
+)
 def _(xp, _tile):
     _, x = make(xp, (1, 1, 1, 1), "int32")
     _, flat = make(xp, (1,), "int64")

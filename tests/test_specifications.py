@@ -11,22 +11,26 @@ from specifications import OPERATORS, RULES
 DOCS = Path(__file__).parents[1] / "docs" / "specifications.md"
 HEAD = """# The specifications, rule by rule
 
-Each line is a check in `tests/specifications.py`, which runs in each library's session; *holds*
-says that it passed on every variant of the library's arrays. A test writes the table, a column at a
-time (`pytest --library NAME tests/test_specifications.py --write-docs`), and compares it with what
-that library's session sees. *No such type* says that the library has nothing that the rule speaks
-of. CuPy's session needs a CUDA device: *not run* is what none has seen yet. Shape inference is
-compared with ONNX's own in `conformance/`, since no text has its rules.
+Each row is a check in `tests/specifications.py`, which runs in the test session of each library:
+
+- *holds*: the check passed on every variant of the library's arrays.
+- *no such type*: the library has no type to which the rule applies.
+- *not run*: no session has run the check yet. CuPy's session needs a CUDA device.
+
+A test writes the table, one column at a time
+(`pytest --library NAME tests/test_specifications.py --write-docs`), and compares the column with
+what that library's session sees. Shape inference is compared with ONNX's own in `conformance/`,
+because no published text has its rules.
 
 A source is a published page, under a short name, and a section:
 
-- `onnx-tile.txt`: [ONNX Tile](https://onnx.ai/onnx/operators/onnx__Tile.html), of which
-  `onnx-tile-with-examples.rst` is an older page with its examples
+- `onnx-tile.txt`: [ONNX Tile](https://onnx.ai/onnx/operators/onnx__Tile.html);
+  `onnx-tile-with-examples.rst` is an older version of that page, with examples
 - `onnx-expand.txt`: [ONNX Expand](https://onnx.ai/onnx/operators/onnx__Expand.html)
 - `openvino-tile-1.txt`: [OpenVINO Tile-1](https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/movement/tile-1.html)
 - `directml-tile-operator-desc.txt`:
   [DML_TILE_OPERATOR_DESC](https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_tile_operator_desc),
-  and for the sizes of its tensors
+  and, for the sizes of its tensors,
   [DML_BUFFER_TENSOR_DESC](https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_buffer_tensor_desc)
 
 """
