@@ -125,7 +125,7 @@ def test_sizes_that_are_numpy_integers():
         def __array_namespace__(self, api_version=None):
             return xp
 
-    with pytest.raises(tileops.ShapeError, match="must be equal or one of them 1"):
+    with pytest.raises(tileops.ShapeError, match="must be equal, or one of them 1"):
         tileops.expand(Wide(xp.ones(2)), (3,))
     with pytest.raises(tileops.OutputTooLargeError, match="max_bytes=1"):
         tileops.tile(Wide(xp.ones(2)), 2, max_bytes=1)

@@ -301,7 +301,7 @@ def test_sizes_that_do_not_broadcast_are_refused(xp, shape, target):
     x = xp.make(np.zeros(shape, "V4"), "float32")
     with pytest.raises(tileops.ShapeError, match=r"^expand: axis 0: the input has size \d and"):
         tileops.expand(x, target)
-    with pytest.raises(tileops.ShapeError, match=r"must be equal or one of them 1; pass 1 or"):
+    with pytest.raises(tileops.ShapeError, match=r"must be equal, or one of them 1; pass 1 or"):
         tileops.expand_shape(shape, target)
 
 
@@ -321,7 +321,7 @@ class Table:
 def test_what_is_no_array_is_refused(x):
     is_made_one = isinstance(x, (list, tuple, int, float, Table))  # of all else it makes an object
     remedy = r", for example numpy\.asarray\(x\)" if is_made_one else ""
-    remedy += ", which has its values alone" if isinstance(x, Table) else ""
+    remedy += ", which keeps only its values" if isinstance(x, Table) else ""
     for operator in (tileops.tile, tileops.expand):
         with pytest.raises(
             TypeError, match=rf", not an array; pass an array of .* library{remedy}$"
@@ -358,7 +358,7 @@ def test_a_proxy_is_what_it_stands_for(xp, rng):
         else:
             assert xp.bits(tileops.tile(weakref.proxy(mine), repeats)).tobytes() == expected
             if xp.library != "jax":  # whose arrays' proxies are taken for ones of the standard
-                assert execute.find(weakref.proxy(mine)) is execute.find(mine)
+                assert execute.find_executor(weakref.proxy(mine)) is execute.find_executor(mine)
     with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, not an array"):
         tileops.tile(weakref.proxy(no_array), 2)
 

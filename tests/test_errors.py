@@ -130,7 +130,7 @@ def test_no_limit_is_below_zero():
         ),
         (
             tileops.OutputTooLargeError,
-            rf"multiply to {2**100}, past",
+            rf"multiply to {2**100}, more",
             lambda: tileops.tile_shape((2,) * 100, 1),
         ),
         (

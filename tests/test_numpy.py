@@ -138,7 +138,7 @@ def test_an_unknown_kind_of_masked_array_is_refused():
         pass
 
     for x in (Mine([1]), np.ma.masked):
-        with pytest.raises(TypeError, match="masked array of a kind that is not known"):
+        with pytest.raises(TypeError, match="unknown subclass of masked arrays"):
             tileops.tile(x, 2)
 
 
@@ -296,7 +296,7 @@ def test_a_writable_out_over_itself_is_refused():
     place = np.zeros(4)
     for strides in ((0, 0), (8, 0), (8, 8)):
         out = np.lib.stride_tricks.as_strided(place, (2, 3), strides)
-        with pytest.raises(tileops.OutputError, match="on one place"):
+        with pytest.raises(tileops.OutputError, match="overlap or interleave"):
             tileops.tile(np.ones((2, 1)), 3, out=out)
     assert place.tolist() == [0] * 4
 
@@ -349,7 +349,7 @@ def test_a_masked_view_shares_its_mask_and_leaves_its_input_as_it_was():
     assert x.astype(int).filled().tolist() == [999999]
     records = np.ma.array([(1, 2.0)], "i2,f8", mask=[(True, False)])
     assert tileops.expand(records, 2).mask.tolist() == [(True, False)] * 2
-    with pytest.raises(ValueError, match="numpy promises no view of such"):
+    with pytest.raises(ValueError, match="numpy guarantees no view of this"):
         tileops.expand(records, 2, copy=False)
     with pytest.raises(tileops.OutputTooLargeError, match="16 bytes"):
         tileops.tile(np.ma.array([1, 2], "i1", mask=[0, 1]), 4, max_bytes=15)
@@ -404,7 +404,7 @@ def test_counts_of_an_empty_axis_overflow_nowhere():
 
 
 def test_elements_of_no_bytes_count_as_elements():
-    with pytest.raises(tileops.OutputTooLargeError, match=r"past 2\*\*63-1"):
+    with pytest.raises(tileops.OutputTooLargeError, match=r"more than 2\*\*63-1"):
         tileops.tile(np.ndarray(2, "V0"), 2**63)
 
 
@@ -550,7 +550,7 @@ def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):
 @pytest.mark.parametrize("dtype", [">f4", ">i2", ">c8", "longdouble", "timedelta64[s]"])
 def test_adjoints_of_other_dtypes(dtype):
     if dtype.startswith("timedelta"):
-        with pytest.raises(tileops.DTypeError, match="only numbers are summed"):
+        with pytest.raises(tileops.DTypeError, match="only numbers can be summed"):
             tileops.tile_adjoint(np.ones(4, dtype), 2, 2)
         return
     for repeats, expected in ((2, [2, 2]), (1, [1, 1, 1, 1])):

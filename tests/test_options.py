@@ -44,7 +44,7 @@ def test_copy_false_is_a_view_or_an_error(xp, x, operator):
     if xp.has_views:
         assert xp.shares(operator(x, (3, 1, 4), copy=False), x)
     else:
-        with pytest.raises(tileops.OutputError, match=r"copy=False.*promises no view"):
+        with pytest.raises(tileops.OutputError, match=r"copy=False.*guarantees no view"):
             operator(x, (3, 1, 4), copy=False)
     assert xp.shares(operator(x, (1, 1), copy=False), x)
 
@@ -169,7 +169,7 @@ def test_views_past_int64_never_reach_the_library(x, shape):
 @pytest.mark.library("array_api_strict", "jax", "dask")
 def test_out_is_refused_where_arrays_are_not_written(xp, x):
     out = xp.make(np.zeros((2, 2), "V4"), "float32")
-    with pytest.raises(TypeError, match=rf"out= takes arrays of NumPy.* one of {xp.library};"):
+    with pytest.raises(TypeError, match=rf"out= takes arrays of NumPy.* an array of {xp.library};"):
         tileops.tile(x, 2, out=out)
 
 
@@ -270,7 +270,7 @@ def test_an_axis_of_one_index_may_have_any_stride(xp, rng):
 def test_out_over_itself_is_refused(xp, bits):
     base = xp.plain(np.zeros((1, 1), "V4"), "float32")
     out = tileops.expand(base, (2, 3), copy=False)
-    with pytest.raises(tileops.OutputError, match=r"on one place|read-only"):
+    with pytest.raises(tileops.OutputError, match=r"overlap or interleave|read-only"):
         tileops.tile(xp.make(bits, "float32"), 3, out=out)
 
 

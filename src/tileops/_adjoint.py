@@ -29,7 +29,8 @@ def _repeats_of_result(
         axes = "axis" if len(shape) == 1 else "axes"
         raise argument.error(
             f"{argument.operator_name}: {argument.name}={show(shape)} has {len(shape)} {axes} and "
-            f"g has {len(result)} (shape {show(result)}); expand drops none; pass the input's shape"
+            f"g has {len(result)} (shape {show(result)}); expand drops no axis; pass the input's "
+            f"shape"
         )
     padded, _ = pad(shape, result)
     repeats = []
@@ -161,7 +162,8 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     found = executor.shape(name, g)
     if not executor.dtype(g).startswith(_NUMBERS):
         raise DTypeError(
-            f"{name}: g has dtype {g.dtype}, and only numbers are summed; pass an array of them"
+            f"{name}: g has dtype {g.dtype}, and only numbers can be summed; pass an array of "
+            f"numbers"
         )
     described = shape_argument(name, "shape")
     shape = read_shape(described, shape, executor)
@@ -171,7 +173,7 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     plan = executor.plan_shape(operator, shape, read, itemsize)
     if plan.shape != found:
         raise ShapeError(
-            f"{name}: g has shape {show(found)}, and shape={show(shape)} by "
+            f"{name}: g has shape {show(found)}, but shape={show(shape)} with "
             f"{operator.argument.name}={show(read)} gives {show(plan.shape)}; they must be equal; "
             f"pass both as in the call whose result has the shape of g"
         )

@@ -52,7 +52,7 @@ def _read_other(argument: Argument, value: Any, input_executor: Executor | None)
     if argument.is_vector:
         raise argument.error(
             f"{argument.operator_name}: {argument.name} is {show(count)}, a single "
-            f"{argument.noun}; it must be one-dimensional; pass a sequence of one for each axis"
+            f"{argument.noun}; it must be one-dimensional; pass a sequence with one for each axis"
         )
     return (count,)
 
@@ -88,8 +88,8 @@ def _as_tuple(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
 
 def _unreadable(argument: Argument, value: Any) -> Exception:
     return argument.type_error(
-        f"{argument.operator_name}: {argument.name} is {describe(value)}, which fails to say what "
-        f"is in it; {argument.noun}s must be integers; pass a tuple of int"
+        f"{argument.operator_name}: {argument.name} is {describe(value)}, whose items cannot be "
+        f"read; {argument.noun}s must be integers; pass a tuple of int"
     )
 
 
@@ -190,8 +190,8 @@ def values_of(argument: Argument, where: str, executor: Executor, array: Any) ->
         return executor.numbers(array)
     except Exception as error:
         raise argument.type_error(
-            f"{argument.operator_name}: {argument.name}{where} is {type(array).__name__}: traced, "
-            f"masked, sparse, with a unit or without data, so its values are not known now; "
+            f"{argument.operator_name}: {argument.name}{where} is {type(array).__name__}, whose "
+            f"values cannot be read here (traced, masked, sparse, with a unit, or without data); "
             f"{argument.name} must be static: {executor.how_to_be_static}"
         ) from error
 
@@ -202,7 +202,7 @@ def _not_an_integer(
     ways = "a sequence of int" if argument.is_vector else "int, a sequence of int"
     array = "an integer array" if argument.dtype is None else f"an array of {argument.dtype}"
     if hasattr(cls, "__array__"):
-        array += ", as numpy.asarray makes of it"
+        array += ", such as numpy.asarray makes of it"
     return argument.type_error(
         f"{argument.operator_name}: {argument.name}{where} is {found}; {argument.noun}s must be "
         f"integers, not bool or float, even if whole; pass {ways} or {array}"

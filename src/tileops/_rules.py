@@ -217,7 +217,7 @@ def no_broadcast(
     return argument.error(
         f"{argument.operator_name}: axis {axis}: the input has size {show(size)} and "
         f"{argument.name} asks for {show(wanted)} ({argument.name}={show(given)}, input shape "
-        f"{show(shape)}); two sizes must be equal or one of them 1; pass 1 or {show(size)}{remedy}"
+        f"{show(shape)}); two sizes must be equal, or one of them 1; pass 1 or {show(size)}{remedy}"
     )
 
 
@@ -267,7 +267,7 @@ def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> Non
         elements = f" elements of {itemsize} bytes" if itemsize > 1 else ""
         raise OutputTooLargeError(
             f"{argument.operator_name}: the result's shape {show(shape)} is larger than any array: "
-            f"its sizes, zeros left out, multiply to {show(product)}{elements}, past 2**63-1; "
+            f"its sizes, zeros left out, multiply to {show(product)}{elements}, more than 2**63-1; "
             f"reduce the {argument.name} or the input"
         )
 
@@ -277,7 +277,7 @@ def check_limit(argument: Argument, shape: tuple[int, ...], itemsize: int, max_b
     if not all(known(size) for size in shape):
         raise OutputTooLargeError(
             f"{argument.operator_name}: the result's shape {show(shape)} is not known while "
-            f"tracing, so max_bytes={show(max_bytes)} cannot be kept; omit max_bytes here"
+            f"tracing, so max_bytes={show(max_bytes)} cannot be enforced; omit max_bytes here"
         )
     most = index(max_bytes)
     nbytes = prod(shape) * itemsize

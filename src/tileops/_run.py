@@ -78,7 +78,7 @@ def _no_view(name: str, library: str, plan: Plan) -> str:
     refusal = f"{name}: copy=False, and no view gives this result"
     remedy = "use copy=None or copy=True"
     if plan.is_view:
-        return f"{refusal}: {library} promises no view of such an array; {remedy}"
+        return f"{refusal}: {library} guarantees no view of this array; {remedy}"
     axis = next(
         i
         for i, (n, r) in enumerate(zip(plan.padded, plan.repeats, strict=True))

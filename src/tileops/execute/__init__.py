@@ -89,7 +89,7 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
         elif isinstance(x, (list, tuple, int, float, complex)):
             example = ", for example numpy.asarray(x)"
         elif hasattr(type(x), "__array__"):  # NumPy would wrap anything else as an object
-            example = ", for example numpy.asarray(x), which has its values alone"
+            example = ", for example numpy.asarray(x), which keeps only its values"
         raise DTypeError(
             f"{name}: {which} is {type_name(type(x))}, not an array; pass an array of NumPy, "
             f"PyTorch, JAX, CuPy, Dask or any Array API library{example}"

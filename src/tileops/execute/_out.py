@@ -37,7 +37,7 @@ def check_layout(name: str, x: Any, out: Any, shape: tuple[int, ...]) -> None:
     if out.device != x.device:
         raise OutputError(
             f"{name}: out is on device {out.device} and the input is on {x.device}; "
-            f"they must be on one device; pass an out on {x.device}"
+            f"they must be on the same device; pass an out on {x.device}"
         )
 
 
@@ -61,8 +61,8 @@ def check_memory(name: str, x: Memory, out: Memory) -> None:
         )
     if _overlaps_itself(out):
         raise OutputError(
-            f"{name}: elements of out (shape {out.shape}, strides {out.strides} bytes) lie "
-            f"interleaved or on one place in memory; write into an array that was not broadcast"
+            f"{name}: elements of out (shape {out.shape}, strides {out.strides} bytes) "
+            f"overlap or interleave in memory; write into an array that was not broadcast"
         )
 
 

@@ -140,8 +140,8 @@ class Executor:
         """Refuse a result of more axes than the library allows; no step to the result has more."""
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
-                f"{name}: the result has {rank} axes; {self.library} arrays have {self.max_rank} "
-                f"at most; use fewer, or merge some"
+                f"{name}: the result has {rank} axes; {self.library} arrays can have "
+                f"{self.max_rank} at most; use fewer axes, or merge some"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:
@@ -183,7 +183,7 @@ class Executor:
         into arrays at all, so this refuses every `out`.
         """
         raise DTypeError(
-            f"{name}: out= takes arrays of NumPy, PyTorch and CuPy, and the input is one of "
+            f"{name}: out= takes arrays of NumPy, PyTorch and CuPy, and the input is an array of "
             f"{self.library}; omit out=, and use the returned array"
         )
 

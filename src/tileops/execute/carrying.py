@@ -22,9 +22,9 @@ def executor_for(library: str) -> Executor:
             _check_makes_arrays(executor)
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         raise UnsupportedError(
-            f"the library {library!r} is not installed, or none of the Array API standard "
-            f"({error}); pass one of {', '.join(map(repr, execute.LIBRARIES))}, or the name of "
-            f"another that is, such as 'array_api_strict'"
+            f"the library {library!r} is not installed, or does not follow the Array API "
+            f"standard ({error}); pass one of {', '.join(map(repr, execute.LIBRARIES))}, or the "
+            f"name of another library that does, such as 'array_api_strict'"
         ) from error
     return executor
 
@@ -32,7 +32,9 @@ def executor_for(library: str) -> Executor:
 def _check_makes_arrays(executor: Executor) -> None:
     made = executor.from_numpy(np.zeros(1), None)
     if execute.find_executor(made) is not executor:
-        raise TypeError(f"its asarray makes a {type_name(type(made))}, which is not its own")
+        raise TypeError(
+            f"its asarray makes a {type_name(type(made))}, which is no array of its own"
+        )
 
 
 def to_library(owner: str, value: Any, executor: Executor, device: str | None) -> Any:

@@ -85,7 +85,7 @@ class Dask(Executor):
         if chunks <= _MOST_CHUNKS:
             chunks = prod(map(len, _result_chunks(x, plan)))
         if chunks > _MOST_CHUNKS:
-            larger = "larger chunks, by x.rechunk and Dask's configuration array.chunk-size"
+            larger = "larger chunks (x.rechunk, and Dask's configuration array.chunk-size)"
             raise _too_many(operator.name, plan.shape, chunks, f"smaller counts, or {larger}")
 
     def view(self, x: Any, plan: Plan) -> Any:
@@ -102,7 +102,7 @@ class Dask(Executor):
             # Only the sum of an empty `g` can be larger than `g`.
             least = prod(shape) * g.dtype.itemsize // _chunk_bytes()
             if least > _MOST_CHUNKS:
-                larger = "larger chunks, by Dask's configuration array.chunk-size"
+                larger = "larger chunks (Dask's configuration array.chunk-size)"
                 raise _too_many(name, shape, least, f"a smaller shape, or {larger}")
             # Dask divides by zero where it chooses the chunks of many axes, one of them empty.
             zeros = da.zeros(shape, dtype=g.dtype, chunks=-1 if 0 in shape else "auto")

@@ -153,8 +153,8 @@ def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) ->
     """Refuse narrow elements with more bits than XLA can count: XLA would end the process."""
     if dtype in _NARROW and extent(shape) > LIMIT // 8:
         raise OutputTooLargeError(
-            f"{name}: the result's shape {show(shape)} of {dtype} is larger than any array of JAX, "
-            f"whose bits are counted, up to 2**63-1; reduce the {argument} or the input"
+            f"{name}: the result's shape {show(shape)} of {dtype} is larger than any array of JAX: "
+            f"XLA counts bits, up to 2**63-1; reduce the {argument} or the input"
         )
 
 

@@ -52,14 +52,15 @@ class NumPy(Executor):
         """Refuse subclasses whose meaning the result could not carry."""
         if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
             raise DTypeError(
-                f"{operator.name}: the input is {type_name(type(x))}, a masked array of a kind "
-                f"that is not known; pass numpy.ma.array(x, subok=False)"
+                f"{operator.name}: the input is {type_name(type(x))}, an unknown subclass "
+                f"of masked arrays; pass numpy.ma.array(x, subok=False)"
             )
         values = x.baseclass if isinstance(x, np.ma.MaskedArray) else type(x)
         if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:
             raise DTypeError(
                 f"{operator.name}: the input is a numpy.matrix, which has two axes, and the result "
-                f"has {len(plan.shape)}; pass an array that is none, such as numpy.asarray(x)"
+                f"has {len(plan.shape)}; pass an array that is not a matrix, such as "
+                f"numpy.asarray(x)"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:

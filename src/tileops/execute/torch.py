@@ -84,8 +84,9 @@ class Torch(Executor):
         """
         if x.is_nested:
             raise DTypeError(
-                f"{name}: the input is a nested tensor, whose rows differ in size, so that no "
-                f"axis has one to repeat; pass torch.nested.to_padded_tensor(x, 0) or each row"
+                f"{name}: the input is a nested tensor, whose rows differ in size, so that not "
+                f"every axis has a single size; pass torch.nested.to_padded_tensor(x, 0), or each "
+                f"row"
             )
         # TorchDynamo traces only strided tensors, and does not let a backward read their layout.
         if not is_dynamo_compiling() and x.layout is not strided:
@@ -110,8 +111,8 @@ class Torch(Executor):
     def _check_quantized(name: str, x: Any) -> None:
         if x.dtype in _PACKED:
             raise DTypeError(
-                f"{name}: the input has dtype {x.dtype}, several elements a byte, which the "
-                f"library does not copy; pass x.dequantize()"
+                f"{name}: the input has dtype {x.dtype}, with several elements in a byte, which "
+                f"PyTorch does not copy; pass x.dequantize()"
             )
         if x.qscheme() not in _UNIFORM:
             raise DTypeError(
@@ -193,8 +194,8 @@ class Torch(Executor):
         """
         if g.dtype in _AS_BYTES:
             raise DTypeError(
-                f"{name}: g has dtype {g.dtype}, which PyTorch does not add up; make it one "
-                f"of whole bytes first, such as g.view(torch.uint8)"
+                f"{name}: g has dtype {g.dtype}, which PyTorch cannot sum; convert it to "
+                f"whole bytes first, such as g.view(torch.uint8)"
             )
         if not plan.repeated:
             return g.clone(memory_format=torch.contiguous_format).reshape(shape)
@@ -443,8 +444,8 @@ def _check_stored(name: str, which: str, tensor: Any) -> None:
         )
     if not _is_stored(tensor):
         raise OutputError(
-            f"{name}: {which} has shape {tuple(tensor.shape)}, and its storage fewer bytes than "
-            f"that takes; somebody has resized it; pass a tensor with all of its memory"
+            f"{name}: {which} has shape {tuple(tensor.shape)}, but its storage was resized to "
+            f"fewer bytes than that takes; pass a tensor whose storage holds all of its elements"
         )
 
 
