@@ -158,7 +158,7 @@ class Torch(Executor):
     def view(self, x: Any, plan: Plan) -> Any:
         """Expand without a copy; a write to the input shows in the result."""
         shape = plan.shape
-        if shape and not plan.merges:
+        if not plan.merges:
             if not plan.strides:  # a size is a symbol or 0, or PyTorch traces
                 if plan.is_identity:  # an exported ONNX model would keep an Expand without effect
                     return x[...]
