@@ -1,4 +1,4 @@
-"""The library that a run is about: ``pytest --library torch``."""
+"""Options of the test run; ``pytest --library torch`` names the library under test."""
 
 import importlib.util
 
@@ -30,7 +30,7 @@ def pytest_configure(config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out what the environment of a library does not install, or cannot run on it."""
+    """Leave out files whose requirements the library's environment lacks, or that it cannot run."""
     library = config.getoption("--library")
     left_out = [] if library == "numpy" else ["test_cli.py"]
     if library in variants.OTHERS:
@@ -39,7 +39,7 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests of other libraries: each has a run of its own."""
+    """Leave out the tests of other libraries, which run in environments of their own."""
     library = config.getoption("--library")
     names = {item: [n for m in item.iter_markers("library") for n in m.args] for item in items}
     other = [item for item in items if names[item] and library not in names[item]]
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_report_header(config):
-    """Name what runs, and what cannot run on this machine."""
+    """Name the variants that run, and those that cannot run on this machine."""
     found = variants.ALL[config.getoption("--library")]
     return [
         f"variant {variant!r}: {f'left out, {why}' if (why := variant.missing()) else 'runs'}"
@@ -57,7 +57,7 @@ def pytest_report_header(config):
 
 
 def pytest_generate_tests(metafunc):
-    """Run a test of ``xp`` for each variant; a library that is missing is an error here."""
+    """Run a test that takes ``xp`` once per variant; a library that is missing is an error here."""
     if "xp" in metafunc.fixturenames:
         found = [v for v in variants.ALL[metafunc.config.getoption("--library")] if not v.missing()]
         metafunc.parametrize("xp", found, scope="session", ids=repr)
@@ -68,7 +68,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def thresholds(request, monkeypatch):
-    """Let a test run with the planner's thresholds, and where small copies take all its steps."""
+    """Run a test with the planner's own thresholds and with ones that small copies reach."""
     variants.set_thresholds(monkeypatch, request.param)
     yield request.param
     monkeypatch.undo()

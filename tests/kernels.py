@@ -1,4 +1,4 @@
-"""The kernel of copies on GPUs, compiled for the host: its bits can be tested without a GPU."""
+"""The GPU copy kernel, compiled for the host so that its bits can be tested without a GPU."""
 
 import atexit
 import ctypes
@@ -36,13 +36,13 @@ extern "C" void run_thread(
 
 _OPTIONS = (
     *("-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-strict-aliasing"),
-    # CUDA faults on words across their alignment, and so does this.
+    # CUDA faults on words that are not aligned to their size, and so does this build.
     *("-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"),
 )
 
 
 def repeat(x, plan, out):
-    """Do what `torch_cuda.repeat` does, on the host if the tensors lie there."""
+    """Call `torch_cuda.repeat`, or do the same on the host if the tensors lie in host memory."""
     if x.is_cuda:
         from tileops.execute import torch_cuda
 
@@ -56,7 +56,7 @@ def repeat(x, plan, out):
 
 
 def run(plan, source, target):
-    """Repeat one memory of the host into another; False if no kernel is worth it."""
+    """Repeat one host memory into another; return False if no kernel is worth launching."""
     prepared = prepare(plan, source, target)
     if prepared is None:
         return False
@@ -65,21 +65,21 @@ def run(plan, source, target):
 
 
 def prepare(plan, source, target):
-    """Plan a repetition of one memory into another."""
+    """Plan how to repeat one memory into another."""
     alignments = (alignment_of(memory.address) for memory in (source, target))
     return device.prepare(plan, source.strides, target.strides, 1, source.itemsize, *alignments)
 
 
 def launch(prepared, source, target):
-    """Run a launch between two addresses."""
+    """Run a prepared launch on a source and a target address."""
     run = library(prepared.variant).run
     run(*map(ctypes.c_void_p, (source, target, prepared.address)), *prepared.grid)
 
 
 def stores_of(prepared, source, target, store, block):
-    """Run one thread between addresses that nothing lies at; return what it writes, and where.
+    """Run one thread on addresses without memory; return the addresses and bytes it stores.
 
-    What it reads is `read`.
+    The bytes it loads are those that `read` gives.
     """
     found = library(prepared.variant, "-DRECORDED")
     addresses = map(ctypes.c_void_p, (source, target, prepared.address))
@@ -93,7 +93,7 @@ def stores_of(prepared, source, target, store, block):
 
 
 def read(address):
-    """Return the byte that is read at an address, where nothing lies."""
+    """Return the byte that a load from an address without memory gives."""
     return (address * 0x9E3779B97F4A7C15 >> 56) & 0xFF
 
 
@@ -106,7 +106,7 @@ class _Record(ctypes.Structure):
 
 
 def library(variant, *options):
-    """Return a kernel that is compiled for the host: once, whichever thread asks first."""
+    """Return a kernel compiled for the host; threads that ask at once share one compilation."""
     with _compiling:
         return _library(variant, *options)
 

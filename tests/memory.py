@@ -1,10 +1,10 @@
-"""How much memory a call takes."""
+"""Measures how much memory a call takes."""
 
 import tracemalloc
 
 
 def peak_of(call):
-    """Return the most bytes that a call holds beyond those before it."""
+    """Return the most bytes that a call allocates at any one time."""
     tracemalloc.start()
     try:
         call()

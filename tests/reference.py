@@ -1,4 +1,4 @@
-"""The oracle: Tile and Expand by index arithmetic, on raw bytes, apart from the package."""
+"""The oracle: Tile and Expand by index arithmetic on raw bytes, independent of the package."""
 
 import numpy as np
 

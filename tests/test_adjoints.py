@@ -1,4 +1,4 @@
-"""The transposes: sums by index arithmetic, apart from the package."""
+"""The adjoints, compared with sums by index arithmetic that are independent of the package."""
 
 import ml_dtypes
 import numpy as np
@@ -20,7 +20,7 @@ UNITS = {
     **dict.fromkeys(("int64", "uint64", "float64", "complex128"), 2**40 + 1),
     **dict.fromkeys(("int32", "uint32", "float32", "complex64"), 2**16 + 1),
 }
-"""Numbers that have no place in narrower dtypes: nor have their sums."""
+"""Factors too large for narrower dtypes, so that a sum in a narrower dtype is noticed."""
 
 SHAPES = (
     ((), ()),
@@ -39,14 +39,14 @@ SHAPES = (
 
 
 def summed(values, shape, index):
-    """Add each element of the gradient to the one that it was made of."""
+    """Add each element of the gradient to the element of the input that it was copied from."""
     result = np.zeros(int(np.prod(shape)), values.dtype)
     np.add.at(result, index.ravel(), values.ravel())
     return result.reshape(shape)
 
 
 def origins(shape, operator, counts):
-    """Return the place in the input of each element of the result."""
+    """Return, for each element of the result, its position in the input."""
     places = np.arange(int(np.prod(shape))).reshape(shape)
     oracle = reference.tiled if operator is tileops.tile else reference.expanded
     return oracle(places, counts)
@@ -79,12 +79,12 @@ def check(xp, rng, dtype, operator, shape, counts):
     assert result.dtype == g.dtype
     assert tuple(result.shape) == shape
     assert xp.place(result) == xp.place(g)
-    # A sum may give either zero.
+    # A sum that is zero may have either sign.
     assert np.array_equal(values_of(xp, result, dtype), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tiles_are_summed(xp, rng, dtype):
+def test_tile_adjoint_sums_the_copies_of_each_element(xp, rng, dtype):
     if dtype not in xp.dtypes or dtype in xp.not_summed:
         pytest.skip(f"{xp!r} has no {dtype}, or sums it in another dtype")
     for shape, repeats in SHAPES:
@@ -92,7 +92,7 @@ def test_tiles_are_summed(xp, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_expansions_are_summed(xp, rng, dtype):
+def test_expand_adjoint_sums_the_copies_of_each_element(xp, rng, dtype):
     if dtype not in xp.dtypes or dtype in xp.not_summed:
         pytest.skip(f"{xp!r} has no {dtype}, or sums it in another dtype")
     for shape, repeats in SHAPES:
@@ -127,16 +127,16 @@ def test_narrow_complex_numbers_are_summed_in_wider_ones():
     assert result.tobytes() == np.array([3000 - 3000j], ml_dtypes.bcomplex32).tobytes()
 
 
-def test_a_shape_larger_than_any_array_is_refused(xp):
-    """JAX would end the process."""
+def test_adjoints_refuse_a_shape_larger_than_any_array(xp):
+    """JAX would end the process if it were asked for such a shape."""
     for shape in ((2**40, 2**40), (2**62, 1)):
         g = xp.plain(np.zeros((0, 0), np.float32).view("V4"), "float32")
         with pytest.raises(tileops.OutputTooLargeError, match=r"^tile_adjoint: .*2\*\*63-1"):
             tileops.tile_adjoint(g, shape, (0, 0))
 
 
-def test_the_adjoint_transposes(xp, rng):
-    """<tile(x), g> = <x, tile_adjoint(g)>, in numbers whose products and sums are exact."""
+def test_the_adjoint_is_the_transpose_of_tile(xp, rng):
+    """<tile(x), g> = <x, tile_adjoint(g)>, for numbers whose products and sums are exact."""
 
     @settings(max_examples=50, deadline=None, database=None, suppress_health_check=[*HealthCheck])
     @given(
@@ -156,7 +156,7 @@ def test_the_adjoint_transposes(xp, rng):
     check_one()
 
 
-def test_it_is_new_where_nothing_is_summed(xp):
+def test_an_adjoint_without_sums_returns_a_new_array(xp):
     g = xp.plain(np.ones((2, 3), np.float32).view("V4"), "float32")
     for result in (tileops.tile_adjoint(g, (2, 3), 1), tileops.expand_adjoint(g, (2, 3))):
         assert not xp.shares(result, g)
@@ -193,7 +193,7 @@ def test_errors_say_what_is_wrong(xp, call, error, message):
         call(g)
 
 
-def test_a_sum_of_nothing_needs_no_more_axes_than_its_arrays_have(xp):
+def test_adjoints_of_empty_gradients_add_no_axes(xp):
     if xp.max_rank < 34:
         pytest.skip(f"{xp!r} has {xp.max_rank} axes at most")
     g = xp.plain(np.zeros((0,) * 34, "V4"), "float32")
@@ -202,7 +202,7 @@ def test_a_sum_of_nothing_needs_no_more_axes_than_its_arrays_have(xp):
     assert total.dtype == g.dtype
 
 
-def test_what_is_no_number_is_not_summed(xp):
+def test_adjoints_refuse_dtypes_that_are_not_numbers(xp):
     g = xp.plain(np.ones(2, bool).view("V1"), "bool")
     with pytest.raises(
         tileops.DTypeError, match=r"^tile_adjoint: g has dtype .*bool.*only numbers"

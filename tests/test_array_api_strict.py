@@ -1,4 +1,4 @@
-"""What only the strict library shows: that the agnostic route uses the standard and no more."""
+"""What only the strict library shows: the generic executor uses the standard and no more."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ def test_every_version_and_device_of_the_standard():
             assert result.device == device
 
 
-def test_the_librarys_own_tile_and_broadcast_repeat(monkeypatch):
-    """Some libraries reshape along chunks alone, and some tiles repeat nothing 0 times."""
+def test_tile_and_broadcast_to_of_the_library_are_used(monkeypatch):
+    """Some libraries reshape only along chunks, and in some, `tile` cannot repeat 0 times."""
     import array_api_strict as xp
 
     def own(x, repetitions, tile=xp.tile):
@@ -56,7 +56,7 @@ def test_an_unknown_size_is_refused():
 
 
 class Text:
-    """An array of a library that knows more dtypes than the standard."""
+    """An array of a library with dtypes that the standard does not have."""
 
     def __init__(self, values):
         self.values, self.dtype, self.device, self.shape = values, "text", "cpu", (len(values),)
@@ -73,7 +73,7 @@ class Text:
         raise ValueError(dtype)
 
     @staticmethod
-    def reshape(x, shape, **_):  # one that does not copy when it is told to
+    def reshape(x, shape, **_):  # does not copy, even if asked to
         return Text(np.asarray(x.values).reshape(shape))
 
     @staticmethod
@@ -85,7 +85,7 @@ class Text:
         return Text(np.broadcast_to(x.values, shape))
 
 
-def test_a_dtype_that_the_standard_lacks():
+def test_a_dtype_that_the_standard_lacks_is_tiled():
     assert tileops.tile(Text(["a", "b"]), 2).values.tolist() == ["a", "b", "a", "b"]
     with pytest.raises(tileops.OutputTooLargeError, match="takes 64 bytes"):
         tileops.tile(Text(["a", "b"]), 2, max_bytes=63)
@@ -94,12 +94,12 @@ def test_a_dtype_that_the_standard_lacks():
     assert tileops.tile(known, 2, max_bytes=4).shape == (4,)
 
 
-def test_a_copy_is_one_where_a_reshape_is_none():
+def test_the_result_is_a_copy_even_if_reshape_makes_none():
     x = Text(np.array(["a", "b"]))
     assert not np.shares_memory(tileops.tile(x, (1, 1)).values, x.values)
 
 
-def test_an_array_whose_module_is_not_there():
+def test_an_array_whose_module_cannot_be_imported_is_tiled():
     gone = type("Gone", (Text,), {"__module__": "not_imported.here"})
     assert tileops.tile(gone(["a"]), 2).values.tolist() == ["a", "a"]
     gone = type("Gone", (Text,), {"__module__": None})
@@ -112,11 +112,11 @@ def test_values_that_numpy_does_not_know_are_refused():
         executor.to_numpy(Text([1]))
 
 
-def test_sizes_that_are_numpy_integers():
+def test_a_shape_of_numpy_integers_is_accepted():
     import array_api_strict as xp
 
     class Wide:
-        """An array that gives its shape in NumPy's integers."""
+        """An array whose shape consists of NumPy integers."""
 
         def __init__(self, values):
             self.values, self.dtype, self.device = values, values.dtype, values.device

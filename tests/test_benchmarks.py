@@ -1,4 +1,4 @@
-"""The benchmark of GPUs, which runs without one to show that it works."""
+"""The GPU benchmark, which also runs without a GPU to show that it works."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ def test_the_command_of_a_run_on_a_gpu_names_no_folder():
 
 
 @pytest.mark.library("numpy")
-def test_the_page_about_gpus_says_what_was_measured():
+def test_the_page_about_gpus_matches_the_results():
     from benchmarks.gpu.page import markdown
 
     folder = ROOT / "docs" / "benchmarks"
@@ -55,7 +55,7 @@ def test_the_page_about_gpus_says_what_was_measured():
         ("gpu.md", "cupy, tile", "{} to {} times that of `cupy.tile` ({})"),
     ],
 )
-def test_the_readme_says_what_the_pages_say(page, table, said):
+def test_the_readme_quotes_the_figures_of_the_pages(page, table, said):
     from benchmarks.workloads import WORKLOADS
 
     text = (ROOT / "docs" / "benchmarks" / page).read_text().split(f"### {table}\n")[1]
@@ -71,8 +71,8 @@ def test_the_readme_says_what_the_pages_say(page, table, said):
 
 
 @pytest.mark.library("torch")
-def test_always_planned_is_planned_however_small(monkeypatch):
-    """In PyTorch, with tensors of the CPU as a GPU's."""
+def test_always_planned_uses_a_plan_for_the_smallest_copies(monkeypatch):
+    """Here the GPU is simulated: PyTorch tensors of the CPU are treated as a GPU's."""
     import torch
     from benchmarks.gpu.planning import always_planned
 

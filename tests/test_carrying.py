@@ -1,4 +1,4 @@
-"""Arrays carried into a library and back: refused by name, and free to be written to."""
+"""Arrays carried into a library and back: refusals name the reason, copies are writable."""
 
 import sys
 import types
@@ -12,7 +12,7 @@ from tileops.execute import carrying
 
 
 @pytest.mark.library("jax")
-def test_values_carried_to_the_host_may_be_written_to():
+def test_values_carried_to_the_host_are_writable():
     import jax.numpy as jnp
 
     values = carrying.to_host("Concat", jnp.arange(3))
@@ -21,7 +21,7 @@ def test_values_carried_to_the_host_may_be_written_to():
 
 
 @pytest.mark.library("array_api_strict")
-def test_a_library_that_makes_arrays_of_another_is_refused(monkeypatch):
+def test_a_library_that_makes_arrays_of_another_library_is_refused(monkeypatch):
     import array_api_strict
 
     foreign = types.ModuleType("foreign")
@@ -32,7 +32,7 @@ def test_a_library_that_makes_arrays_of_another_is_refused(monkeypatch):
 
 
 @pytest.mark.library("torch")
-def test_what_a_library_cannot_hold_is_refused():
+def test_dtypes_and_devices_that_a_library_lacks_are_refused():
     torch = execute.executor_named("torch")
     with pytest.raises(tileops.DTypeError, match=r"^Tile-13: torch cannot hold string on its def"):
         carrying.to_library("Tile-13", np.array(["a"], object), torch, None)
@@ -41,7 +41,7 @@ def test_what_a_library_cannot_hold_is_refused():
 
 
 @pytest.mark.library("array_api_strict")
-def test_a_lack_of_memory_stays_one(monkeypatch):
+def test_a_memory_error_of_the_library_is_passed_on(monkeypatch):
     strict = execute.executor_named("array_api_strict")
 
     def fail(*_, **_options):

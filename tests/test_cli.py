@@ -51,7 +51,7 @@ def array(tmp_path):
     return values
 
 
-def test_the_first_command_of_the_readme(tmp_path):
+def test_the_first_command_of_the_readme_runs(tmp_path):
     done = run("tile", TEXTURE, tmp_path / "wall.png", "--repeats", 4, 6, 1)
     assert done.returncode == 0, done.stderr
     assert "wall.png: (384, 576, 3) uint8" in done.stdout.replace("\n", "")
@@ -61,11 +61,11 @@ def test_the_first_command_of_the_readme(tmp_path):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no such signal")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
-def test_what_is_interrupted_leaves_nothing_behind(tmp_path, name):
-    """Neither a half result nor the file that it is written to before."""
+def test_an_interrupted_command_leaves_no_files_behind(tmp_path, name):
+    """Neither part of a result nor the temporary file that holds it may remain."""
     np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
     words = ("tile", "x.npy", "y.npy", "--repeats", "30", "30")
-    # What is handled here is not ignored there, even if these tests run under nohup.
+    # The child would ignore a signal that this process ignores, as it does under nohup.
     before = signal.signal(getattr(signal, name), lambda *_: None)
     with subprocess.Popen(
         [sys.executable, "-m", "tileops", *words], cwd=tmp_path, stderr=subprocess.DEVNULL
@@ -79,8 +79,8 @@ def test_what_is_interrupted_leaves_nothing_behind(tmp_path, name):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no such signal")
-def test_a_signal_that_is_ignored_stays_so(tmp_path):
-    """As nohup starts a command."""
+def test_a_signal_that_the_parent_ignores_stays_ignored(tmp_path):
+    """nohup starts a command with SIGHUP ignored."""
     np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
     script = 'trap "" HUP; exec "$0" -m tileops tile x.npy y.npy --repeats 10 10'
     with subprocess.Popen(
@@ -94,7 +94,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path):
 
 
 @pytest.mark.parametrize("nowhere", ["&-", "/dev/full"])
-def test_an_error_is_one_though_nobody_reads_it(tmp_path, nowhere):
+def test_the_exit_code_is_2_even_if_stderr_cannot_be_written(tmp_path, nowhere):
     script = f'"$0" -m tileops tile x.npy y.npy --repeats 2 2>{nowhere}'
     done = subprocess.run(["/bin/sh", "-c", script, sys.executable], cwd=tmp_path, check=False)
     assert done.returncode == 2
@@ -115,7 +115,7 @@ def test_arrays_keep_their_bits_and_byte_order(tmp_path, array):
     assert np.load(tmp_path / "y.npy").tolist() == [array.tolist()] * 4
 
 
-def test_empty_results_and_overwriting_the_source(tmp_path, array):
+def test_the_source_can_be_overwritten_even_by_an_empty_result(tmp_path, array):
     assert run("tile", "x.npy", "x.npy", "--repeats", 2, cwd=tmp_path).returncode == 0
     assert np.load(tmp_path / "x.npy").tolist() == np.tile(array, 2).tolist()
     assert run("tile", "x.npy", "x.npy", "--repeats", 0, cwd=tmp_path).returncode == 0
@@ -124,7 +124,7 @@ def test_empty_results_and_overwriting_the_source(tmp_path, array):
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "RGB", "RGBA", "P", "I;16"])
-def test_every_kind_of_png(tmp_path, mode):
+def test_every_mode_of_png_is_tiled(tmp_path, mode):
     image = Image.new(mode, (3, 2))
     if mode == "P":
         image.putpalette([255, 0, 0] * 256)
@@ -137,7 +137,7 @@ def test_every_kind_of_png(tmp_path, mode):
 
 
 @pytest.mark.parametrize("suffix", [".jpg", ".webp"])
-def test_other_images(tmp_path, suffix):
+def test_jpeg_and_webp_images_are_tiled(tmp_path, suffix):
     Image.new("RGB", (8, 8), "navy").save(tmp_path / "x.png")
     assert run("tile", "x.png", f"y{suffix}", "--repeats", 2, 3, 1, cwd=tmp_path).returncode == 0
     assert run("tile", f"y{suffix}", "z.png", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
@@ -182,7 +182,7 @@ def test_a_refusal_is_one_line_and_leaves_the_target(tmp_path, words, parts):
 
 
 @pytest.mark.usefixtures("array")
-def test_refused_files(tmp_path):
+def test_unsuitable_files_are_refused_by_name(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{}], object))
     (tmp_path / "text.npy").write_text("not an array")
     (tmp_path / "text.png").write_text("not a picture")
@@ -207,7 +207,7 @@ def test_refused_files(tmp_path):
 @pytest.mark.parametrize("before, after", [(b"IDAT", b"\xf0DAT"), (b"MM\0*", b"XX\0*")])
 def test_a_damaged_image_is_refused(tmp_path, before, after):
     exif = Image.Exif()
-    exif[0x112] = 6  # turned
+    exif[0x112] = 6  # rotated by 90 degrees
     Image.new("RGB", (3, 2)).save(tmp_path / "x.webp", exif=exif)
     Image.new("RGB", (3, 2)).save(tmp_path / "x.png")
     damaged = [path for path in tmp_path.iterdir() if before in path.read_bytes()]
@@ -219,7 +219,7 @@ def test_a_damaged_image_is_refused(tmp_path, before, after):
 
 
 def test_an_image_needs_three_counts(tmp_path):
-    Image.new("L", (3, 2)).save(tmp_path / "x.png")  # which two would make gray with alpha
+    Image.new("L", (3, 2)).save(tmp_path / "x.png")  # two counts would make it grey with alpha
     for command, counts, given, example in (
         ("tile --repeats", (4, 6), "2 numbers", "4 6 1"),
         ("expand --shape", (3,), "1 number", "1 1 3"),
@@ -265,7 +265,7 @@ def test_an_image_may_have_as_many_pixels_as_its_format_allows(tmp_path, name, s
         assert image.size == (side, 1)
 
 
-def test_greys_need_no_axis_of_one_channel(tmp_path):
+def test_a_grey_image_may_have_two_axes(tmp_path):
     greys = np.array([[1, 2, 3]], np.uint8)
     np.save(tmp_path / "x.npy", greys)
     cli.tile(tmp_path / "x.npy", tmp_path / "y.png", repeats=[2, 1])
@@ -283,7 +283,7 @@ def pixels(path):
 
 def test_lossless_formats_keep_every_value(tmp_path, rng):
     values = rng.integers(0, 256, (5, 4, 4), dtype=np.uint8)
-    values[0, :, 3] = 0  # colours under full transparency too
+    values[0, :, 3] = 0  # colours are kept even where they are fully transparent
     save(tmp_path / "x.png", values)
     for name in ("y.png", "y.webp", "Y.PNG"):
         assert run("tile", "x.png", name, "--repeats", 2, 1, 1, cwd=tmp_path).returncode == 0
@@ -322,7 +322,7 @@ def write_png(path, bits, colour, row, **chunks):
 
 @pytest.mark.parametrize(("colour", "channels"), [(2, 3), (4, 2), (6, 4)])
 def test_colours_of_16_bits_are_refused(tmp_path, colour, channels):
-    """Pillow would keep 8 bits of each."""
+    """Pillow would keep only 8 bits of each channel."""
     write_png(tmp_path / "x.png", 16, colour, bytes(2 * 2 * channels))
     done = run("tile", "x.png", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path)
     refused(done, "x.png: its channels have 16 bits", "convert it to 8")
@@ -330,7 +330,7 @@ def test_colours_of_16_bits_are_refused(tmp_path, colour, channels):
 
 @pytest.mark.parametrize(("bits", "row"), [(2, 0b01100000), (4, 0x12)])
 def test_a_transparent_value_among_few_greys_is_refused(tmp_path, bits, row):
-    """Pillow widens the greys to 8 bits, but not that value, so nothing would be transparent."""
+    """Pillow scales the greys to 8 bits but not the transparent value, which would match none."""
     write_png(tmp_path / "x.png", bits, 0, bytes([row]))
     greys = _files.read(tmp_path / "x.png").ravel().tolist()
     assert greys == ([85, 170] if bits == 2 else [17, 34])
@@ -339,7 +339,7 @@ def test_a_transparent_value_among_few_greys_is_refused(tmp_path, bits, row):
     refused(done, f"x.png: images of mode L;{bits} with a transparent value", "convert it to RGBA")
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_missing_target_folder_is_named(tmp_path):
     save(tmp_path / "x.png", np.zeros((2, 2, 3)))
     done = run("tile", "x.png", "nowhere/y.png", "--repeats", 1, 1, 1, cwd=tmp_path)
     refused(done, "nowhere/y.png: there is no directory nowhere; make it first")
@@ -354,8 +354,8 @@ def test_a_transparent_value_among_greys_of_16_bits_is_refused(tmp_path):
     )
 
 
-def test_an_image_is_of_the_kinds_that_are_named(tmp_path):
-    """Pillow would start another program to read this one."""
+def test_an_image_of_an_unsupported_format_is_refused(tmp_path):
+    """Pillow would start another program to read this file."""
     Image.new("RGB", (4, 4)).save(tmp_path / "x.eps")
     (tmp_path / "x.eps").rename(tmp_path / "x.jpg")
     refused(run("tile", "x.jpg", "y.npy", "--repeats", 1, 1, 1, cwd=tmp_path), "cannot identify")
@@ -363,15 +363,15 @@ def test_an_image_is_of_the_kinds_that_are_named(tmp_path):
 
 def test_a_large_image_is_refused_before_it_is_decoded(tmp_path):
     Image.new("RGB", (3000, 3000)).save(tmp_path / "x.png")
-    cut = (tmp_path / "x.png").read_bytes()[:200]  # its pixels cannot be decoded
+    cut = (tmp_path / "x.png").read_bytes()[:200]  # too short for its pixels to be decoded
     (tmp_path / "x.png").write_bytes(cut)
     words = ("tile", "x.png", "y.png", "--repeats", 1, 1, 1)
     refused(run(*words, "--max-bytes", 26_999_999, cwd=tmp_path), "3000 by 3000", "27000000 bytes")
     refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "cannot be read as an image")
 
 
-def test_no_image_is_too_large_for_an_empty_result(tmp_path, monkeypatch):
-    """But Pillow's limit holds, unless there is one of the caller's."""
+def test_an_image_within_the_limit_gives_an_empty_result(tmp_path, monkeypatch):
+    """Without `max_bytes`, Pillow's own limit holds."""
     Image.new("L", (20, 10)).save(tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
     files = tmp_path / "x.png", tmp_path / "y.npy"
@@ -381,14 +381,14 @@ def test_no_image_is_too_large_for_an_empty_result(tmp_path, monkeypatch):
     assert np.load(files[1]).shape == (0, 20, 1)
 
 
-def test_what_an_image_takes_is_what_it_is_read_as(tmp_path):
+def test_max_bytes_counts_the_bytes_of_an_image_as_it_is_read(tmp_path):
     Image.new("CMYK", (20, 10)).save(tmp_path / "x.jpg")
     words = ("tile", "x.jpg", "y.npy", "--repeats", 1, 1, 1, "--max-bytes")
     refused(run(*words, 599, cwd=tmp_path), "10 by 20 pixels take 600 bytes")
     assert run(*words, 600, cwd=tmp_path).returncode == 0
 
 
-def test_an_image_past_the_limit_of_pillow_needs_a_limit_of_its_own(tmp_path, monkeypatch):
+def test_an_image_past_the_limit_of_pillow_needs_max_bytes(tmp_path, monkeypatch):
     Image.new("L", (20, 10)).save(tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
     with pytest.raises(_files.FileError, match=r"x\.png: .*200 pixels.* pass --max-bytes"):
@@ -400,7 +400,7 @@ def test_an_image_past_the_limit_of_pillow_needs_a_limit_of_its_own(tmp_path, mo
     assert Image.MAX_IMAGE_PIXELS == 99
 
 
-def test_a_rotated_photograph_stands_upright(tmp_path):
+def test_the_exif_rotation_of_a_photograph_is_applied(tmp_path):
     image = Image.new("RGB", (8, 4))
     exif = image.getexif()
     exif[0x0112] = 6
@@ -409,7 +409,7 @@ def test_a_rotated_photograph_stands_upright(tmp_path):
     assert pixels(tmp_path / "y.png").shape == (8, 4, 3)
 
 
-def test_what_a_format_would_change_is_refused(tmp_path):
+def test_values_that_a_format_would_change_are_refused(tmp_path):
     Image.new("I;16", (3, 2), 1000).save(tmp_path / "deep.png")
     Image.new("RGBA", (3, 2)).save(tmp_path / "clear.png")
     for source, target, part in (
@@ -422,7 +422,7 @@ def test_what_a_format_would_change_is_refused(tmp_path):
     refused(wide, "WEBP takes 1 to 16383")
 
 
-def test_links_permissions_and_long_names(tmp_path, array):
+def test_links_permissions_and_long_names_are_kept(tmp_path, array):
     (tmp_path / "real.npy").write_bytes(b"old")
     (tmp_path / "real.npy").chmod(0o600)
     (tmp_path / "link.npy").symlink_to("real.npy")
@@ -437,7 +437,7 @@ def test_links_permissions_and_long_names(tmp_path, array):
 
 
 @pytest.mark.parametrize("name", ["y.npy", "y.png"])
-def test_what_replaces_a_private_file_is_private_from_the_start(tmp_path, monkeypatch, name):
+def test_a_file_that_replaces_a_private_one_is_private_from_the_start(tmp_path, monkeypatch, name):
     (tmp_path / name).touch(0o600)
     modes = []
 
@@ -450,13 +450,13 @@ def test_what_replaces_a_private_file_is_private_from_the_start(tmp_path, monkey
 
 
 @pytest.mark.usefixtures("array")
-def test_names_are_printed_as_they_are(tmp_path):
+def test_file_names_are_printed_without_markup(tmp_path):
     done = run("tile", "x.npy", "[bold].npy", "--repeats", 2, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "[bold].npy: (2, 6) >i4\n")
 
 
 @pytest.mark.usefixtures("array")
-def test_output_that_nobody_reads_does_not_matter(tmp_path):
+def test_output_that_cannot_be_printed_is_no_error(tmp_path):
     words = ["tile", "x.npy", "y.npy", "--repeats", "2"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -479,10 +479,10 @@ def test_the_source_is_memory_mapped(tmp_path):
     [
         ("<U0", (-1,), "its shape is (-1,); no size may be negative"),  # NumPy divides by zero
         ("<f8", (2, -1), "its shape is (2, -1); no size may be negative"),
-        ("<f8", (2**62, 2**62), "array is too big"),  # and warns
+        ("<f8", (2**62, 2**62), "array is too big"),  # NumPy also warns
     ],
 )
-def test_a_shape_that_no_array_has_is_refused(tmp_path, descr, shape, text):
+def test_an_npy_header_with_an_impossible_shape_is_refused(tmp_path, descr, shape, text):
     with (tmp_path / "x.npy").open("wb") as file:
         header = {"descr": descr, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -490,7 +490,7 @@ def test_a_shape_that_no_array_has_is_refused(tmp_path, descr, shape, text):
     refused(run("tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path), "x.npy: ", text)
 
 
-def test_a_file_of_python_2_is_read_without_a_warning(tmp_path, recwarn):
+def test_an_npy_file_written_by_python_2_is_read_without_a_warning(tmp_path, recwarn):
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (2L,), }".ljust(117) + b"\n"
     (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\1\0v\0" + header + b"\1\2")
     assert _files.read(tmp_path / "x.npy").tolist() == [1, 2]
@@ -505,7 +505,7 @@ def test_a_pipe_is_not_read(tmp_path, name):
     refused(done, f"{name}: is a device, pipe or socket; name a file")
 
 
-def test_a_full_disk_is_named_by_the_file_that_did_not_fit(tmp_path, monkeypatch):
+def test_an_error_of_a_full_disk_names_the_file(tmp_path, monkeypatch):
     def fail(*_, **_options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -515,7 +515,7 @@ def test_a_full_disk_is_named_by_the_file_that_did_not_fit(tmp_path, monkeypatch
             _files.write(tmp_path / name, (2, 2, 3), np.dtype(np.uint8), fill)
 
 
-def test_a_file_that_the_system_cannot_read_is_named(tmp_path, monkeypatch):
+def test_an_error_of_reading_names_the_file(tmp_path, monkeypatch):
     def fail(*_, **_options):
         raise OSError(errno.EIO, "Input/output error")
 
@@ -527,7 +527,7 @@ def test_a_file_that_the_system_cannot_read_is_named(tmp_path, monkeypatch):
         _files.read(tmp_path / "x.png")
 
 
-def test_another_file_is_named_by_its_own_name(tmp_path):
+def test_an_error_about_another_file_keeps_its_name(tmp_path):
     def fail(_):
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", "other")
 
@@ -536,13 +536,13 @@ def test_another_file_is_named_by_its_own_name(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["y.npy", "y.png"])
-def test_a_new_file_may_be_read_by_whom_the_system_lets(tmp_path, name):
+def test_a_new_file_has_the_default_permissions(tmp_path, name):
     (tmp_path / "other").touch()
     _files.write(tmp_path / name, (2, 2, 3), np.dtype(np.uint8), lambda out: out.fill(1))
     assert (tmp_path / name).stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
-def test_a_failure_in_the_middle_leaves_the_target(tmp_path):
+def test_a_failure_while_writing_leaves_the_target(tmp_path):
     (tmp_path / "y.npy").write_bytes(b"precious")
 
     def fail(out):
@@ -589,7 +589,7 @@ def test_pixels_of_either_byte_order_are_written(tmp_path):
 
 
 @pytest.mark.parametrize("error", ["RuntimeError", "ImportError", "ModuleNotFoundError"])
-def test_a_library_that_is_broken_is_named(error, tmp_path):
+def test_a_library_that_fails_to_import_is_named(error, tmp_path):
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text(f"raise {error}('no such\\ndriver')")
     np.save(tmp_path / "x.npy", np.ones(2))

@@ -1,4 +1,4 @@
-"""The command line on another library than NumPy."""
+"""The command line with libraries other than NumPy."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def library(request):
     return request.config.getoption("--library")
 
 
-def test_results_equal_those_of_numpy(library, tmp_path, rng):
+def test_the_command_gives_the_results_of_numpy(library, tmp_path, rng):
     x = rng.integers(0, 256, (3, 2, 3), dtype=np.uint8)
     np.save(tmp_path / "x.npy", x)
     done = run(library, "tile", "x.npy", "y.npy", "--repeats", 2, 3, 1, cwd=tmp_path)
@@ -61,14 +61,14 @@ def test_a_foreign_byte_order_is_kept_in_the_file(library, tmp_path):
 
 
 @pytest.mark.parametrize("device", ["cpu", "CPU", "cpu:0"])
-def test_a_device_has_the_names_that_the_onnx_backend_takes(library, tmp_path, device):
+def test_a_device_may_be_spelled_as_for_the_onnx_backend(library, tmp_path, device):
     np.save(tmp_path / "x.npy", np.arange(3, dtype=np.int32))
     done = run(library, "tile", "x.npy", "y.npy", "--repeats", 2, "--device", device, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert np.load(tmp_path / "y.npy").tolist() == [0, 1, 2, 0, 1, 2]
 
 
-def test_a_device_that_is_not_there_is_refused_in_one_line(library, tmp_path):
+def test_a_missing_device_is_refused_in_one_line(library, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(3, dtype=np.int32))
     words = ("tile", "x.npy", "y.npy", "--repeats", 2, "--device")
     for device in ("nowhere", "cpu:99", "cpu:x"):

@@ -1,4 +1,4 @@
-"""What is accepted as repeats or a shape, and what is refused."""
+"""Values that are accepted as repeats or a shape, and values that are refused."""
 
 import weakref
 from collections import UserList
@@ -27,7 +27,7 @@ class Index:
     def __index__(self):
         return 2
 
-    def __repr__(self):  # in the tests' names, which are the same in every run
+    def __repr__(self):  # test ids must be the same in every run
         return "Index()"
 
 
@@ -123,7 +123,7 @@ def test_masked_counts_of_a_library_of_the_standard_are_refused(xp, x):
     ],
     ids=repr,
 )
-def test_other_things_are_no_counts(x, counts):
+def test_values_that_are_not_integers_are_refused_as_counts(x, counts):
     for error in (TypeError, tileops.RepeatsError, tileops.DTypeError):
         with pytest.raises(error, match=r"^tile: repeats(\[0\])? is .*; counts must be integers"):
             tileops.tile(x, counts)
@@ -136,7 +136,7 @@ def test_other_things_are_no_counts(x, counts):
         tileops.expand_shape(counts, 1)
 
 
-def test_counts_lie_in_one_dimension(xp, x):
+def test_nested_counts_are_refused(xp, x):
     for nested in ([[1, 2]], ((1,), (2,)), [range(2)], [np.array([1, 2])], [xp.numbers(1, 2)]):
         with pytest.raises(
             tileops.RepeatsTypeError, match=r"^tile: repeats\[0\] .*flatten repeats"
@@ -154,7 +154,7 @@ def test_counts_lie_in_one_dimension(xp, x):
 
 
 class Hostile:
-    """What is asked of it fails; and its module is none that can be looked up."""
+    """Every question to it fails, and its module cannot be looked up."""
 
     __module__ = None
 
@@ -166,7 +166,7 @@ class Hostile:
 
 
 class Elsewhere:
-    """It says that it is of a library which is not here."""
+    """Claims to belong to a library that is not imported."""
 
     __module__ = "cupy.somewhere"
 
@@ -177,12 +177,12 @@ class Elsewhere:
     [
         (Hostile(), r"\S*\.Hostile <Hostile instance.*>"),
         (Elsewhere(), r"cupy\.somewhere\.Elsewhere <.*>"),
-        ({10**5000}, r"set( {<int instance .*>})?"),  # Python 3.14 tells that much
+        ({10**5000}, r"set( {<int instance .*>})?"),  # Python 3.14 shows the element
         ("2" * 1000, r"str '2{199}\.\.\."),
     ],
     ids=["hostile", "elsewhere", "set", "text"],
 )
-def test_what_is_no_count_is_shown_shortly_whatever_it_is(thing, shown):
+def test_an_error_shows_a_short_description_of_any_bad_count(thing, shown):
     x = np.ones(3, np.float32)
     with pytest.raises(tileops.RepeatsTypeError, match=rf"^tile: repeats\[0\] is {shown}; counts"):
         tileops.tile(x, [thing])
@@ -214,7 +214,7 @@ FAILING = {
 
 @pytest.mark.library("numpy")
 @pytest.mark.parametrize("counts", FAILING.values(), ids=FAILING)
-def test_what_fails_when_it_is_read_is_no_list_of_counts(counts):
+def test_a_sequence_of_counts_that_fails_to_be_read_is_refused(counts):
     x = np.ones((2, 3), np.float32)
     for call in (
         lambda: tileops.tile(x, counts),
@@ -243,7 +243,7 @@ def test_what_fails_when_it_is_read_is_no_list_of_counts(counts):
 
 @pytest.mark.library("numpy")
 @pytest.mark.parametrize("shape", [None, ("a", 2), property(lambda _: 1 // 0)], ids=type)
-def test_an_array_whose_shape_is_none_is_refused(shape):
+def test_an_array_whose_shape_is_not_a_tuple_of_sizes_is_refused(shape):
     strange = failing(object, dtype=np.dtype("i8"), shape=shape, __array_namespace__=lambda _: np)
     with pytest.raises(
         tileops.ShapeError, match=r"^expand: the input is .*, whose shape is not a tup"
@@ -252,7 +252,7 @@ def test_an_array_whose_shape_is_none_is_refused(shape):
 
 
 @pytest.mark.library("numpy")
-def test_an_error_writes_no_more_of_a_value_than_it_shows():
+def test_an_error_formats_only_the_part_of_a_value_that_it_shows():
     nested = [list(range(2**20))] * 2
 
     def refused():
@@ -262,7 +262,7 @@ def test_an_error_writes_no_more_of_a_value_than_it_shows():
     assert peak_of(refused) < 2**18
 
 
-def test_bools_and_floats_of_the_library_are_no_counts(xp, x):
+def test_bools_and_floats_of_the_library_are_refused_as_counts(xp, x):
     for dtype, itemsize in (("bool", 1), ("float32", 4), ("float64", 8)):
         wrong = xp.plain(np.zeros(2, f"V{itemsize}"), dtype)
         with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
@@ -306,7 +306,7 @@ def test_sizes_that_do_not_broadcast_are_refused(xp, shape, target):
 
 
 class Table:
-    """What is no array, and becomes one of NumPy, as data frames and files of arrays do."""
+    """Not an array, but `numpy.asarray` makes one of it, as of data frames and files of arrays."""
 
     dtype = np.dtype("f4")
 
@@ -318,8 +318,9 @@ class Table:
     "x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray, Table()]
 )
 @pytest.mark.usefixtures("xp")
-def test_what_is_no_array_is_refused(x):
-    is_made_one = isinstance(x, (list, tuple, int, float, Table))  # of all else it makes an object
+def test_inputs_that_are_not_arrays_are_refused_with_a_remedy(x):
+    # NumPy makes an object array of every other value.
+    is_made_one = isinstance(x, (list, tuple, int, float, Table))
     remedy = r", for example numpy\.asarray\(x\)" if is_made_one else ""
     remedy += ", which keeps only its values" if isinstance(x, Table) else ""
     for operator in (tileops.tile, tileops.expand):
@@ -329,7 +330,7 @@ def test_what_is_no_array_is_refused(x):
             operator(x, 2)
 
 
-def test_counts_that_numpy_makes_an_array_of(x):
+def test_counts_that_numpy_can_convert_are_refused_with_a_remedy(x):
     for counts in (Table(), [Table()]):
         with pytest.raises(tileops.RepeatsTypeError, match=r"as numpy\.asarray makes of it$"):
             tileops.tile(x, counts)
@@ -337,27 +338,27 @@ def test_counts_that_numpy_makes_an_array_of(x):
         tileops.tile(x, object())
 
 
-def test_a_list_of_arrays_is_to_be_stacked(xp):
+def test_a_list_of_arrays_is_refused_with_advice_to_stack_it(xp):
     x = xp.make(np.zeros((2, 3), "V4"), "float32")
     for given in ([x, x], (x,)):
         with pytest.raises(tileops.DTypeError, match=r"Array API library; stack its arrays first"):
             tileops.tile(given, 2)
 
 
-def test_a_proxy_is_what_it_stands_for(xp, rng):
-    """All proxies are of one class, whatever they stand for."""
+def test_a_weak_proxy_is_treated_as_its_array(xp, rng):
+    """All proxies have the same class, whatever they refer to."""
     bits = variants.random_bits(rng, "float32", 4, (2, 3))
     mine, plain, no_array = xp.make(bits, "float32"), bits.view(np.float32), Index()
     for repeats in ((2, 1), (1000, 1000)):
         expected = reference.tiled(bits, repeats).tobytes()
         proxied = tileops.tile(weakref.proxy(plain), repeats)
         assert (type(proxied), proxied.tobytes()) == (np.ndarray, expected)
-        if xp.library in ("cupy", "dask"):  # they look at the type
+        if xp.library in ("cupy", "dask"):  # these look at the type
             with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, not an array"):
                 tileops.tile(weakref.proxy(mine), repeats)
         else:
             assert xp.bits(tileops.tile(weakref.proxy(mine), repeats)).tobytes() == expected
-            if xp.library != "jax":  # whose arrays' proxies are taken for ones of the standard
+            if xp.library != "jax":  # takes proxies of its arrays for arrays of the standard
                 assert execute.find_executor(weakref.proxy(mine)) is execute.find_executor(mine)
     with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, not an array"):
         tileops.tile(weakref.proxy(no_array), 2)
@@ -381,7 +382,7 @@ def test_a_proxy_is_what_it_stands_for(xp, rng):
         lambda counts: tileops.directml.tile(np.ones((1, 1), np.float32), counts),
     ],
 )
-def test_more_counts_than_any_array_has_axes_are_refused_unread(call, counts):
+def test_more_counts_than_axes_are_possible_are_refused_unread(call, counts):
     def refused():
         with pytest.raises(tileops.TileOpsError, match=r"\d+ (count|size)s; no array has so many"):
             call(counts)
@@ -390,12 +391,12 @@ def test_more_counts_than_any_array_has_axes_are_refused_unread(call, counts):
 
 
 @pytest.mark.library("numpy")
-def test_as_many_counts_as_an_array_has_axes_are_read():
+def test_64_counts_are_accepted():
     for counts in (np.ones(64, int), UserList([1] * 64)):
         assert tileops.tile(np.ones(1), counts).ndim == 64
 
 
 @pytest.mark.library("numpy")
-def test_the_largest_size_is_a_size():
+def test_the_largest_int64_is_accepted_as_a_size():
     assert tileops.tile_shape(2**63 - 1, 1) == (2**63 - 1,)
     assert tileops.onnx.infer_tile_shape((2**63 - 1,), (1,)) == (2**63 - 1,)

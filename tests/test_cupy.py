@@ -27,7 +27,7 @@ def test_the_current_stream_is_used(cp):
 
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("current", [0, 1])
-def test_arrays_may_be_on_another_device_than_the_current_one(cp, current):
+def test_arrays_may_be_on_a_device_that_is_not_the_current_one(cp, current):
     if cp.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("one device here")
     for device in range(2):
@@ -45,7 +45,7 @@ def test_arrays_may_be_on_another_device_than_the_current_one(cp, current):
 
 @pytest.mark.usefixtures("thresholds")
 def test_out_may_lie_between_the_elements_of_the_input(cp):
-    """The library would copy all repeats of the input."""
+    """CuPy itself would copy all repeats of the input to temporary memory."""
     whole, pool = cp.arange(4000).reshape(4, 1000), cp.cuda.MemoryPool()
     x, out = whole[:, :2], whole[:, 3:999]
     expected = cp.tile(x, (1, 498)).get()
@@ -62,13 +62,13 @@ RECORDS = [
     np.dtype("i1,i4", align=True),
     np.dtype({"names": ["a", "b"], "formats": ["i2", "i4"], "offsets": [1, 6], "itemsize": 12}),
 ]
-"""With fields that are not aligned, with gaps between fields, and with both."""
+"""Dtypes with unaligned fields, with gaps between fields, and with both."""
 
 
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("dtype", RECORDS, ids=str)
 def test_records_keep_every_byte(cp, dtype):
-    """The library's own copies leave gaps as they were, and refuse what is not aligned."""
+    """CuPy's own copies leave the gaps unwritten, and refuse unaligned fields."""
     bits = np.random.default_rng(0).integers(1, 256, (3, 4, dtype.itemsize), np.uint8)
     x, out = (cp.asarray(array).view(dtype)[..., 0] for array in (bits, np.tile(bits, (4, 3, 1))))
     expected = np.tile(bits, (2, 3, 1))
@@ -84,7 +84,7 @@ def test_records_keep_every_byte(cp, dtype):
 @pytest.mark.parametrize("device", [None, "cuda", "cuda:0"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", RECORDS[0]], ids=str)
 def test_a_scalar_from_the_host_keeps_its_bits(dtype, device):
-    """The library would clear the memory for a -0.0."""
+    """CuPy would clear the memory for a -0.0, and so lose its sign."""
     value, executor = np.array(-0.0).astype(dtype), executor_named("cupy")
     x = executor.from_numpy(value, device)
     assert (x.shape, x.dtype) == ((), value.dtype)
@@ -92,7 +92,7 @@ def test_a_scalar_from_the_host_keeps_its_bits(dtype, device):
 
 
 def test_values_are_read_in_the_stream_of_their_own_device(cp):
-    """The library takes the current device's: it refuses that, or does not wait."""
+    """CuPy uses the stream of the current device: it raises an error, or does not wait."""
     if cp.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("one device here")
     with cp.cuda.Device(0):

@@ -1,4 +1,4 @@
-"""What only Dask has: laziness, chunks, sizes that are not known yet."""
+"""What only Dask has: laziness, chunks, and sizes that are not known yet."""
 
 from math import prod
 
@@ -57,8 +57,8 @@ def test_many_repeats_of_one_chunk_are_few_tasks(da):
     assert result[-7:].compute(scheduler="synchronous").tolist() == [1] * 7
 
 
-def test_chunks_that_are_equal_are_made_once(da, monkeypatch):
-    """What repeats as a whole is named again, as by the library's own tile, and not copied."""
+def test_equal_chunks_are_computed_once(da, monkeypatch):
+    """Equal blocks of the result share one chunk, as with Dask's own tile, and are not copied."""
     import dask
 
     made = []
@@ -71,7 +71,7 @@ def test_chunks_that_are_equal_are_made_once(da, monkeypatch):
         ((2, 1), (3, 2), (6, 6), []),
         ((2, 3), (3, 2), (6, 1), [(2, 3), (2, 3)]),
         ((4, 3), (1, 12), (1, 6), [(4, 3)]),
-        ((4, 3), (1, 13), (1, 7), [(4, 3), (4, 3)]),  # the last part has one repeat
+        ((4, 3), (1, 13), (1, 7), [(4, 3), (4, 3)]),  # the last part has a single repeat
         ((4, 3), (1, 1), (1, 1), [(4, 3)]),
     ):
         with dask.config.set({"array.chunk-size": "200B", "scheduler": "synchronous"}):
@@ -83,7 +83,7 @@ def test_chunks_that_are_equal_are_made_once(da, monkeypatch):
 
 
 @pytest.mark.parametrize("repeats", [(2, 1), (1, 2), (3, 3)])
-def test_a_chunk_of_the_result_is_one_task(da, repeats):
+def test_each_chunk_of_the_result_takes_one_task(da, repeats):
     x = da.from_array(np.arange(36).reshape(6, 6), chunks=2)
     result = tileops.tile(x, repeats)
     assert result.numblocks == da.tile(x, repeats).numblocks
@@ -99,8 +99,8 @@ def test_chunks_along_the_last_of_64_axes_are_repeated(da):
         assert np.array_equal(result.reshape(2, 6), np.tile(values, 2))
 
 
-def test_a_task_is_as_small_in_a_graph_of_many(da):
-    """Each is sent to a worker by itself."""
+def test_the_size_of_a_task_does_not_grow_with_the_graph(da):
+    """Each task is sent to a worker on its own."""
     import cloudpickle
 
     def largest(n):
@@ -129,7 +129,7 @@ def test_more_chunks_than_a_graph_can_name_are_refused(da):
         ((1, 2000, 2000), (1, 1000, 1000), (10**7, 1, 1)),
     ],
 )
-def test_the_chunks_of_all_axes_are_counted_before_any_is_named(da, shape, chunks, repeats):
+def test_too_many_chunks_in_all_are_refused_before_a_graph_is_made(da, shape, chunks, repeats):
     x = da.ones(1, chunks=1) if shape == (1,) else da.from_array(np.ones(1)).reshape(1)
     x = da.broadcast_to(x.reshape((1,) * len(shape)), shape, chunks=chunks)
 
@@ -140,19 +140,19 @@ def test_the_chunks_of_all_axes_are_counted_before_any_is_named(da, shape, chunk
     assert peak_of(refused) < 2**24
 
 
-def test_one_chunk_too_many_is_refused(da):
+def test_one_chunk_above_the_limit_is_refused(da):
     with pytest.raises(tileops.OutputTooLargeError, match=r"has 1048578 chunks or more"):
         tileops.tile(da.ones((1, 2), chunks=1), (2**43 + 1, 1))
 
 
-def test_so_is_one_of_a_sum_of_nothing(da):
+def test_too_many_chunks_are_refused_for_the_adjoint_of_an_empty_array(da):
     g = da.zeros(0)
     with pytest.raises(tileops.OutputTooLargeError, match=r"^tile_adjoint: .* 2097152 chunks"):
         tileops.tile_adjoint(g, 2**45, 0)
     assert tileops.tile_adjoint(g, 2**30, 0).numblocks == (64,)
 
 
-def test_a_chunk_that_is_large_already_is_not_counted_in_parts(da):
+def test_a_chunk_above_the_chunk_size_of_dask_counts_as_one(da):
     import dask
 
     with dask.config.set({"array.chunk-size": "1B"}):
@@ -210,7 +210,7 @@ def test_an_adjoint_keeps_a_foreign_byte_order(da):
 
 
 @pytest.mark.parametrize("chunks", [(0, 1), (1, 0), (0, 1, 0), (1,)])
-def test_an_adjoint_of_no_repeats_takes_empty_chunks(da, chunks):
+def test_an_adjoint_without_repeats_takes_empty_chunks(da, chunks):
     x = da.from_array(np.array([7.0]), chunks=(chunks,))
     for counts in ((1,), (1, 1), (1, 1, 1)):
         total = tileops.tile_adjoint(tileops.tile(x, counts), (1,), counts)
@@ -221,11 +221,11 @@ def test_an_adjoint_of_no_repeats_takes_empty_chunks(da, chunks):
         assert (type(total), total.dtype, total.shape) == (type(value), value.dtype, ())
         assert np.ma.getmaskarray(total) == np.ma.getmaskarray(value)[0]
     total = tileops.expand_adjoint(tileops.expand(x, (1, 1)), (1,))
-    total[0] = 3  # it is an array of its own
+    total[0] = 3  # the adjoint must be a new array
     assert (total.compute().tolist(), x.compute().tolist()) == ([3], [7])
 
 
-def test_an_adjoint_of_nothing_is_lazy_and_of_its_kind(da):
+def test_an_adjoint_of_an_empty_array_is_lazy_and_keeps_its_class(da):
     empty = da.from_array(np.ma.array(np.ones(0), mask=[]), asarray=False)
     result = tileops.tile_adjoint(empty, 3, 0).compute()
     assert type(result) is np.ma.MaskedArray
@@ -233,7 +233,7 @@ def test_an_adjoint_of_nothing_is_lazy_and_of_its_kind(da):
     assert tileops.tile_adjoint(da.ones(0, dtype=">f4"), 10**11, 0)[:2].compute().tolist() == [0, 0]
 
 
-def test_a_chunk_of_masked_records_has_no_view_and_is_copied(da):
+def test_chunks_of_masked_records_are_expanded_by_copying(da):
     values = np.ma.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")], mask=[(0, 1), (1, 0)])
     x = da.from_array(values[:, None], asarray=False, chunks=1)
     result = tileops.expand(x, (2, 3)).compute()
@@ -250,9 +250,9 @@ def test_chunks_of_a_class_that_tile_refuses_are_refused_when_they_are_computed(
             tileops.expand(x, (3, 2), copy=copy).compute(scheduler="synchronous")
 
 
-def test_chunks_of_no_library_are_refused_at_once(da):
+def test_chunks_that_are_not_arrays_are_refused_before_computing(da):
     class Lengths:
-        """What Dask takes for an array, and is none of the standard."""
+        """Dask takes it for an array, but it does not follow the standard."""
 
         shape, ndim, dtype = (2, 1), 2, np.dtype(float)
 
@@ -282,7 +282,7 @@ def test_importing_dask_does_not_import_its_arrays():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_block_of_another_size_than_declared_is_repeated_as_it_is(da):
+def test_a_block_whose_size_differs_from_its_declaration_is_repeated(da):
     halved = da.arange(8, chunks=4).map_blocks(lambda block: block[:2], dtype=int)
     for call, times in (
         (lambda x: tileops.tile(x, 1), 1),
@@ -292,7 +292,7 @@ def test_a_block_of_another_size_than_declared_is_repeated_as_it_is(da):
         assert call(halved).compute().tolist() == [0, 1, 4, 5] * times
 
 
-def test_counts_are_computed_at_once(da):
+def test_an_array_of_counts_is_computed_only_once(da):
     computed = []
     counts = da.ones(3000, dtype=int, chunks=-1).map_blocks(
         lambda block: computed.append(1) or block, dtype=int, meta=np.ones(0, int)
@@ -302,7 +302,7 @@ def test_counts_are_computed_at_once(da):
     assert computed == [1]
 
 
-def test_what_is_no_text_of_any_length_keeps_its_dtype():
+def test_fixed_width_text_and_objects_keep_their_dtype():
     executor = execute.executor_named("dask")
     for values in (np.array(["a", "bc"]), np.array([1, "a"], object)):
         carried = executor.from_numpy(values, None)
@@ -310,12 +310,12 @@ def test_what_is_no_text_of_any_length_keeps_its_dtype():
         assert carried.compute().tolist() == values.tolist()
 
 
-def test_elements_of_no_bytes_are_repeated(da):
+def test_elements_of_zero_bytes_are_repeated(da):
     x = da.from_array(np.zeros((2, 3), "V0"), chunks=-1)
     assert tileops.tile(x, (2, 2)).compute().shape == (4, 6)
 
 
-def test_an_array_of_many_chunks_that_is_not_repeated_is_not_refused(da, monkeypatch):
+def test_the_limit_of_chunks_applies_only_to_repeats(da, monkeypatch):
     monkeypatch.setattr("tileops.execute.dask._MOST_CHUNKS", 4)
     x = da.ones(8, chunks=1)
     assert tileops.tile(x, 1).compute().tolist() == [1] * 8

@@ -1,4 +1,4 @@
-"""What the specifications leave to us: refusals without a trace, text, memory, tracing."""
+"""What the specifications leave open: the effects of refusals, text, memory, and tracing."""
 
 import tracemalloc
 
@@ -108,20 +108,20 @@ def test_bad_counts_allocate_nothing(name, arguments, monkeypatch):
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("x", [[1.0], None, 2.0, "text"])
 @pytest.mark.usefixtures("xp")
-def test_what_is_no_array_is_refused(name, x):
+def test_operators_refuse_inputs_that_are_not_arrays(name, x):
     counts = (1, 0) if name == "Tile-1" else ((1,),)
     with pytest.raises(tileops.DTypeError, match=f"^{name}.*: the input is .*, not an array"):
         OPERATORS[name](x, *counts)
 
 
-def test_the_bare_names_are_the_latest_versions():
+def test_names_without_a_version_are_the_latest_versions():
     assert tileops.onnx.tile is tileops.onnx.tile_13
     assert tileops.onnx.expand is tileops.onnx.expand_13
 
 
 @pytest.mark.library("numpy", "torch", "jax")
 @pytest.mark.parametrize("name", ["Tile-6", "Expand-8"])
-def test_the_error_for_a_type_says_which_are_taken(xp, name):
+def test_the_error_for_a_dtype_lists_the_accepted_dtypes(xp, name):
     x = xp.make(np.zeros(2, f"V{xp.dtypes['bfloat16']}"), "bfloat16")
     with pytest.raises(
         tileops.DTypeError, match=rf"^{name}: the input has dtype bfloat16; {name} takes .*float16"
@@ -131,7 +131,7 @@ def test_the_error_for_a_type_says_which_are_taken(xp, name):
 
 @pytest.mark.library("numpy")
 @pytest.mark.parametrize("operator", [tileops.onnx.tile, tileops.onnx.expand])
-def test_text_is_str_stringdtype_or_objects_that_are_str(operator):
+def test_text_may_have_dtype_str_stringdtype_or_object(operator):
     words = [["", "a", "\u00e9\U0001f600"]]
     for dtype in (object, "U", np.dtypes.StringDType()):
         x = np.array(words, dtype)
@@ -172,7 +172,7 @@ def test_directml_writes_into_out(xp, rng):
     "level",
     ["1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1", "5.0", "5.2", "6.0", "6.1", "6.3", "6.4"],
 )
-def test_each_feature_level_has_the_types_and_dimensions_of_the_last_that_changed(level):
+def test_feature_levels_without_changes_equal_the_level_before(level):
     changed = max(name for name in specifications.LEVELS if name <= level)
     types = {name.upper() for name in specifications.TYPES[f"DirectML Tile {changed}"]}
     ranks = (4,) if changed in ("1.0", "2.1") else range(1, 9)
@@ -200,7 +200,7 @@ def test_each_feature_level_has_the_types_and_dimensions_of_the_last_that_change
     ],
     ids=["float", "none", "name", "too high", "huge"],
 )
-def test_a_feature_level_that_is_none_is_shown_as_it_was_given(level, shown):
+def test_an_unknown_feature_level_is_shown_as_it_was_given(level, shown):
     with pytest.raises(
         tileops.UnsupportedError, match=rf"feature_level is {shown}; .* str: 1\.0, 2\.0, .* 6\.4$"
     ):
@@ -286,7 +286,7 @@ def test_a_desc_is_checked_without_an_array():
         ([2, ""], [1, 1], (2, None)),
     ],
 )
-def test_tile_shapes_known_in_part(shape, repeats, expected):
+def test_tile_shape_inference_with_partly_known_sizes(shape, repeats, expected):
     assert tileops.onnx.infer_tile_shape(shape, repeats) == expected
 
 
@@ -314,12 +314,12 @@ def test_tile_shapes_known_in_part(shape, repeats, expected):
         ((), (), ()),
     ],
 )
-def test_expand_shapes_known_in_part(shape, target, expected):
+def test_expand_shape_inference_with_partly_known_sizes(shape, target, expected):
     assert tileops.onnx.infer_expand_shape(shape, target) == expected
 
 
 @pytest.mark.library("numpy")
-def test_inference_refuses_what_is_known_to_be_wrong():
+def test_shape_inference_refuses_known_sizes_that_are_wrong():
     tile, expand = tileops.onnx.infer_tile_shape, tileops.onnx.infer_expand_shape
     for error, text, call in (
         (tileops.RepeatsError, "Tile-13: repeats has 1 entry", lambda: tile((2, "n"), (2,))),
@@ -414,7 +414,7 @@ def test_a_refused_rank_leaves_no_plan_behind():
     ],
     ids=["int", "none", "set", "table", "range"],
 )
-def test_what_is_no_list_is_not_counted(value, text):
+def test_counts_of_sizes_and_repeats_need_a_sequence(value, text):
     with pytest.raises(tileops.ShapeError, match=f"^DirectML TensorDesc: tensor size{text}"):
         _ = TensorDesc("FLOAT32", value).dimension_count
     tensor = TensorDesc("FLOAT32", (1, 2))
@@ -422,7 +422,7 @@ def test_what_is_no_list_is_not_counted(value, text):
         _ = TileOperatorDesc(tensor, tensor, value).repeats_count
 
 
-def test_descriptions_do_not_unfold_arrays_that_are_no_lists_of_sizes():
+def test_a_tensor_desc_keeps_arrays_that_cannot_be_sizes_as_they_are():
     long, table = np.ones(2**21, np.int8), np.ones((2**20, 2), np.int8)
     for sizes in (long, table):
         assert TensorDesc("FLOAT32", sizes).sizes is sizes
@@ -440,13 +440,13 @@ class Two:
 
 
 @pytest.mark.library("numpy")
-def test_tile_1_takes_what_has_an_index():
+def test_tile_1_takes_objects_with_an_index_method():
     x = np.ones((1, 1), np.float32)
     assert tileops.onnx.tile_1(x, Two(), np.int64(1)).shape == (1, 2)
 
 
 @pytest.mark.library("numpy")
-def test_what_tile_1_refuses_it_refuses_in_its_own_words():
+def test_errors_of_tile_1_name_its_own_arguments():
     x, tile_1 = np.ones(1, np.float32), tileops.onnx.tile_1
     masked = np.ma.array([2], mask=[True], dtype=np.float32)
     for error, text, arguments in (
@@ -460,7 +460,7 @@ def test_what_tile_1_refuses_it_refuses_in_its_own_words():
 
 
 @pytest.mark.library("numpy")
-def test_what_directml_refuses_it_refuses_in_its_own_words():
+def test_errors_of_directml_use_its_own_terms():
     x, tile = np.ones(1, np.float32), tileops.directml.tile
     with pytest.raises(tileops.UnsupportedError, match="feature_level is list"):
         tile(x, (1,), feature_level=["4.1"])

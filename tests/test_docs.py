@@ -1,4 +1,4 @@
-"""The examples in docstrings and README run and print what they say."""
+"""The examples in docstrings and in the README run and print what they show."""
 
 import doctest
 import importlib
@@ -22,7 +22,7 @@ def run(example, name):
 
 
 @pytest.mark.library(*(name for name in variants.ALL if name not in variants.OTHERS))
-def test_readme_has_an_example_that_runs(request):
+def test_the_examples_of_the_readme_for_this_library_run(request):
     library = request.config.getoption("--library")
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     mine = [b for b in blocks if re.search(rf">>> import {library}\b", b)]

@@ -1,4 +1,4 @@
-"""What the errors of every operator have in common."""
+"""What the error messages of all operators have in common."""
 
 import pickle
 
@@ -51,7 +51,7 @@ X = np.ones((2, 3), np.float32)
     ],
     ids=["class", "count", "dtype", "spaces", "symbol", "library", "device", "input", "shape"],
 )
-def test_names_of_any_length_make_no_long_error(call, ends):
+def test_long_names_are_shortened_in_errors(call, ends):
     with pytest.raises(tileops.TileOpsError) as caught:
         call()
     text = str(caught.value)
@@ -67,7 +67,7 @@ def model():
     )
 
 
-def test_short_words_stay_as_they_are():
+def test_a_message_of_short_words_is_kept_whole():
     text = " ".join(["word" * 60] * 50)
     error = tileops.RepeatsError(text)
     assert str(error) == text
@@ -85,7 +85,7 @@ def test_short_words_stay_as_they_are():
         (2**63, "pass 1 or 4"),
     ],
 )
-def test_sizes_that_expand_cannot_bring_together_have_a_remedy(wanted, remedy):
+def test_sizes_that_do_not_broadcast_are_refused_with_a_remedy(wanted, remedy):
     with pytest.raises(tileops.ShapeError) as caught:
         tileops.expand(np.ones((4, 3)), (wanted, 1))
     assert str(caught.value).endswith(f"one of them 1; {remedy}")
@@ -100,7 +100,7 @@ def test_sizes_that_expand_cannot_bring_together_have_a_remedy(wanted, remedy):
         ((4, 4), (4, 3), "pass 1 or 4, or slice the input"),
     ],
 )
-def test_an_input_that_lacks_the_last_axis_is_told_so(shape, wanted, remedy):
+def test_the_error_suggests_a_last_axis_that_the_input_lacks(shape, wanted, remedy):
     x = np.ones(shape)
     with pytest.raises(tileops.ShapeError) as caught:
         tileops.expand(x, wanted)
@@ -110,7 +110,7 @@ def test_an_input_that_lacks_the_last_axis_is_told_so(shape, wanted, remedy):
         assert tileops.expand(x[..., None], wanted).shape == wanted
 
 
-def test_no_limit_is_below_zero():
+def test_a_negative_max_bytes_is_refused():
     with pytest.raises(tileops.OutputTooLargeError, match=r"max_bytes=-1; .* pass None for no lim"):
         tileops.tile(np.ones(2), 2, max_bytes=-1)
 
@@ -155,7 +155,7 @@ def test_no_limit_is_below_zero():
         ),
     ],
 )
-def test_an_error_says_what_was_given_and_what_to_pass(error, text, call):
+def test_errors_say_which_values_were_given_and_which_are_accepted(error, text, call):
     with pytest.raises(error, match=text):
         call()
 
@@ -174,7 +174,7 @@ def test_an_error_says_what_was_given_and_what_to_pass(error, text, call):
         (-(2**200) - 1, "-2**200 or less"),
     ],
 )
-def test_counts_are_written_as_they_are_unless_they_are_long(counts, text):
+def test_counts_are_shown_in_full_unless_they_are_long(counts, text):
     assert show(counts) == text
 
 

@@ -1,4 +1,4 @@
-"""The examples: from one source, in every library, what NumPy's own functions give."""
+"""The examples give in every library, from one source, what NumPy's own functions give."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_is_what_numpy_gives(xp, rng, name):
+def test_each_example_gives_the_result_of_numpy(xp, rng, name):
     shape, ours, numpys = CASES[name]
     bits = variants.random_bits(rng, "float32", 4, shape)
     x = xp.make(bits, "float32")
@@ -53,7 +53,7 @@ def qkv():
 
 
 @pytest.mark.library("numpy", "array_api_strict")
-def test_attention_in_the_standard(xp):
+def test_attention_in_libraries_of_the_standard(xp):
     def softmax(scores):
         shares = array_namespace(scores).exp(scores)
         return shares / array_namespace(scores).sum(shares, axis=-1, keepdims=True)
@@ -67,7 +67,8 @@ def test_attention_in_the_standard(xp):
 
 
 @pytest.mark.library("torch")
-@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")  # of compat
+# `array_api_compat` raises this warning.
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 @pytest.mark.parametrize("is_compiled", [False, True])
 def test_attention_in_torch(is_compiled):
     import torch

@@ -1,4 +1,4 @@
-"""What only JAX has: tracing, transformations, typed keys, symbolic shapes."""
+"""What only JAX has: tracing, transformations, typed keys, and symbolic shapes."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def jax():
     return jax
 
 
-def test_jit_grad_and_vmap(jax):
+def test_jit_grad_and_vmap_give_the_results_of_jax(jax):
     jnp = jax.numpy
     x = jnp.arange(6.0).reshape(2, 3)
     assert (jax.jit(lambda x: tileops.tile(x, (2, 2)))(x) == jnp.tile(x, (2, 2))).all()
@@ -64,7 +64,7 @@ def test_typed_keys_are_repeated(jax):
 
 
 class Bare:
-    """Stands for an array by JAX's protocol, and has nothing else of one."""
+    """Converts to an array by JAX's protocol, and has no other attribute of an array."""
 
     def __init__(self, value):
         self.value = value
@@ -74,14 +74,14 @@ class Bare:
 
 
 class Parameter(Bare):
-    """Forwards whatever it is asked to its array, as parameters of Flax do."""
+    """Forwards every attribute to its array, as the parameters of Flax do."""
 
     def __getattr__(self, name):
         return getattr(object.__getattribute__(self, "value"), name)
 
 
 @pytest.mark.parametrize("cls", [Bare, Parameter])
-def test_what_stands_for_an_array_is_taken_for_it(jax, cls):
+def test_objects_with_a_jax_array_method_are_treated_as_arrays(jax, cls):
     x = jax.numpy.ones((1, 3), "float32")
     calls = {
         "tile": lambda p: tileops.tile(p, (2, 1)),
@@ -105,7 +105,7 @@ def test_what_stands_for_an_array_is_taken_for_it(jax, cls):
         tileops.tile(cls(x), 2, out=np.ones(2))
 
 
-def test_an_array_of_another_library_is_not_taken_for_one_of_jax(jax):
+def test_arrays_of_other_libraries_that_convert_to_jax_stay_theirs(jax):
     class Quantity(Parameter):
         def __array_namespace__(self):
             raise NotImplementedError("its own")
@@ -114,7 +114,7 @@ def test_an_array_of_another_library_is_not_taken_for_one_of_jax(jax):
         tileops.tile(Quantity(jax.numpy.ones(3)), 2)
 
 
-def test_what_jax_tells_of_a_program_names_the_user_s_line(jax):
+def test_the_source_info_of_a_program_names_the_line_of_the_user(jax):
     from jax.extend import source_info_util
 
     x = jax.numpy.ones((2, 3), "bfloat16")
@@ -125,7 +125,7 @@ def test_what_jax_tells_of_a_program_names_the_user_s_line(jax):
 
 @pytest.fixture(params=[False, True], ids=["as it is", "apart"])
 def is_apart(request, monkeypatch):
-    """Let a CPU's memory be taken for a GPU's, where a scalar stays instead of being sent."""
+    """Treat the CPU's memory as a GPU's, where a scalar is kept on the device and not sent again."""
     from tileops.execute import jax as executor
 
     executor._kept_zero.cache_clear()
@@ -136,7 +136,7 @@ def is_apart(request, monkeypatch):
 
 @pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn"])
-def test_a_call_transfers_nothing_that_a_guard_would_see(jax, name):
+def test_a_call_passes_the_transfer_guard(jax, name):
     x = jax.numpy.arange(6, dtype=name)
     with jax.transfer_guard("disallow"):
         results = tileops.tile(x, 3), tileops.expand(x, (2, 1)), tileops.tile(x, 1)
@@ -211,7 +211,7 @@ def test_sizes_past_int64_do_not_end_the_process():
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
-def test_only_bits_of_narrow_elements_are_counted(jax):
+def test_bits_are_counted_only_for_elements_narrower_than_a_byte(jax):
     shape = jax.eval_shape(lambda x: tileops.tile(x, 2**61), jax.numpy.ones(2, "int8"))
     assert shape.shape == (2**62,)
 
@@ -223,21 +223,21 @@ def test_a_donated_input_under_vjp_keeps_the_result(jax):
     assert float(result.sum()) == 523776
 
 
-def test_expand_of_a_symbolic_size_keeps_the_rule(jax):
+def test_expand_refuses_a_symbolic_size_that_need_not_broadcast(jax):
     (b,) = jax.export.symbolic_shape("b")
     spec = jax.ShapeDtypeStruct((b,), "float32")
     with pytest.raises(tileops.ShapeError, match="must be equal, or one of them 1"):
         jax.export.export(jax.jit(lambda a: tileops.expand(a, (3,))))(spec)
 
 
-def test_narrow_and_typed_counts(jax):
+def test_int4_counts_are_accepted_and_typed_keys_are_refused(jax):
     x = jax.numpy.arange(3)
     assert tileops.tile(x, jax.numpy.array(2, "int4")).shape == (6,)
     with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
         tileops.tile(x, jax.random.key(0))
 
 
-def test_arrays_of_many_axes_are_not_compiled_anew(jax):
+def test_arrays_of_many_axes_are_not_compiled_at_each_call(jax):
     import tileops.execute.jax as executor
 
     x = jax.numpy.ones((1,) * 40 + (2,))
@@ -248,8 +248,8 @@ def test_arrays_of_many_axes_are_not_compiled_anew(jax):
         assert executor._compiled.cache_info().misses - compiled == (rank == 41)
 
 
-def test_a_scalar_that_stays_commits_no_result_to_its_device(jax, is_apart):
-    """Nor is it a tracer, if the first call is traced and closes over an array."""
+def test_the_kept_scalar_commits_no_result_to_its_device(jax, is_apart):
+    """The kept scalar is no tracer either, even if the first call is traced over a constant array."""
     from tileops.execute import jax as executor
 
     x = jax.numpy.asarray([0x0010, 0x7F93], "uint16").view("bfloat16")
@@ -263,7 +263,7 @@ def test_a_scalar_that_stays_commits_no_result_to_its_device(jax, is_apart):
 
 @pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("names", [("bfloat16", "float8_e5m2"), ("float8_e5m2", "bfloat16")])
-def test_a_scalar_that_stays_is_of_the_width_of_the_elements(jax, names):
+def test_the_kept_scalar_has_the_width_of_the_elements(jax, names):
     for name in names:
         x = jax.numpy.asarray([[1, 2], [3, 4]], name)
         result = tileops.tile(x, (3, 2))
@@ -272,8 +272,8 @@ def test_a_scalar_that_stays_is_of_the_width_of_the_elements(jax, names):
 
 
 @pytest.mark.usefixtures("is_apart")
-def test_a_scalar_that_stays_may_be_deleted(jax):
-    """As by those who free memory by deleting all of `jax.live_arrays`."""
+def test_the_kept_scalar_may_be_deleted(jax):
+    """Users free memory by deleting all of `jax.live_arrays`."""
     from tileops.execute import jax as executor
 
     x = jax.numpy.asarray([1, 2], "bfloat16")

@@ -1,4 +1,4 @@
-"""Inside JAX programs: every transformation, and gradients by hand."""
+"""Calls inside JAX programs: every transformation, and gradients by the adjoints."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def x(jax, rng):
 
 
 def equal(a, b):
-    """Compare trees of arrays: dtypes, shapes, bits."""
+    """Return whether two trees of arrays have equal dtypes, shapes and bits."""
     import jax
 
     leaves = (jax.tree.leaves(tree) for tree in (a, b))
@@ -78,7 +78,7 @@ TRANSFORMATIONS = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
-def test_transformations_are_those_of_the_library(jax, calls, x, name):
+def test_transformations_give_the_results_of_the_library(jax, calls, x, name):
     results = [TRANSFORMATIONS[name](jax, f)(x) for f in calls]
     assert equal(*results)
     jitted = [jax.jit(TRANSFORMATIONS[name](jax, f))(x) for f in calls]
@@ -91,7 +91,7 @@ def test_shapes_are_known_without_values(jax, calls, x):
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
-def test_donated_arguments(jax, calls, x):
+def test_donated_arguments_are_accepted(jax, calls, x):
     ours, theirs = calls
     expected = theirs(x)
     assert equal(jax.jit(ours, donate_argnums=0)(x + 0), expected)
@@ -110,7 +110,7 @@ def test_adjoints_are_the_gradients_of_the_library(jax, rng, dtype):
     assert equal(tileops.expand_adjoint(g, x.shape) + 0, pull(g)[0] + 0)
 
 
-def test_adjoints_are_transformed_themselves(jax, x):
+def test_adjoints_can_be_transformed(jax, x):
     def f(g):
         return tileops.tile_adjoint(g, (3, 2), (2, 3)) * 2
 
@@ -121,7 +121,7 @@ def test_adjoints_are_transformed_themselves(jax, x):
 
 
 def test_sharded_arrays_stay_sharded():
-    """On 8 devices: what no axis repeats keeps its sharding, inferred, given, and in shard_map."""
+    """On 8 devices, axes that are not repeated keep an inferred, given or `shard_map` sharding."""
     code = """
 import jax, numpy as np, tileops
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -158,7 +158,7 @@ print("done")
 
 
 def test_sharded_axes_stay_sharded_when_they_are_repeated():
-    """Where the library's own tile replicates or refuses: no device ever holds the whole."""
+    """JAX's own tile would replicate or refuse; here no device ever holds the whole result."""
     code = """
 import math, re
 import jax, numpy as np, tileops
@@ -208,8 +208,8 @@ print("done")
     run_on_eight_devices(code)
 
 
-def test_axes_that_no_devices_share_are_repeated_by_the_library():
-    """Those of an array whose batch is sharded: the library's own tile keeps that as it is."""
+def test_axes_that_are_not_sharded_are_repeated_by_the_library():
+    """JAX's own tile keeps the sharding of an array of which only the batch is sharded."""
     code = """
 import jax, numpy as np, tileops
 from tileops.execute import jax as executor
@@ -245,7 +245,7 @@ print("done")
 
 
 def test_an_empty_result_stays_on_the_devices_of_a_sharded_array():
-    """On each of them as a whole: JAX gives no values of empty arrays that are sharded."""
+    """Each device holds the whole result, because JAX gives no values of sharded empty arrays."""
     code = """
 import jax, numpy as np, tileops
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
@@ -273,7 +273,7 @@ print("done")
     run_on_eight_devices(code)
 
 
-def test_a_traced_reference_is_no_array(jax):
+def test_traced_references_are_refused(jax):
     if hasattr(jax, "new_ref"):
         new_ref = jax.new_ref
     else:  # before JAX 0.8
@@ -294,7 +294,7 @@ def test_a_traced_reference_is_no_array(jax):
 
 
 def test_all_bits_of_sharded_arrays_survive():
-    """Also of NaNs of 8 bits, and integers of 2, whose concatenation XLA gets wrong."""
+    """These include 8-bit NaNs and 2-bit integers, which XLA does not concatenate correctly."""
     code = """
 import jax, ml_dtypes, numpy as np, tileops
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -320,7 +320,7 @@ print("done")
     run_on_eight_devices(code)
 
 
-def test_adjoints_where_a_part_of_the_mesh_is_mapped_by_hand():
+def test_adjoints_in_a_shard_map_over_part_of_the_mesh():
     code = """
 import jax, numpy as np, tileops
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -345,7 +345,7 @@ print("done")
 
 
 def test_adjoints_of_sharded_arrays_stay_sharded():
-    """As the library's own gradients, where a reduction would replicate or be refused."""
+    """JAX's own gradients also stay sharded; a reduction would replicate or be refused."""
     code = """
 import math
 import jax, ml_dtypes, numpy as np, tileops
@@ -396,7 +396,7 @@ print("done")
 
 
 def test_adjoints_of_sharded_arrays_take_symbolic_sizes():
-    """They are those of axes that no device shares, or of whole shards."""
+    """The symbolic sizes are of axes that are not sharded, or are a whole number of shards."""
     code = """
 import jax, jax.export, numpy as np, tileops
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -418,8 +418,8 @@ print("done")
     run_on_eight_devices(code)
 
 
-def test_adjoints_of_two_bits_sum_them():
-    """As far as two bits hold sums; also of what is traced where a mesh has Auto axes."""
+def test_adjoints_sum_two_bit_integers():
+    """Sums wrap around at two bits, also for traced arrays where a mesh has Auto axes."""
     code = """
 import jax, numpy as np, tileops
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -441,7 +441,7 @@ print("done")
     run_on_eight_devices(code)
 
 
-def test_adjoints_keep_64_bits_where_these_are_turned_off():
+def test_adjoints_keep_64_bits_without_jax_enable_x64():
     code = """
 import jax, numpy as np, tileops
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -462,7 +462,7 @@ print("done")
     run_on_eight_devices(code)
 
 
-def test_arrays_are_carried_to_the_device_that_is_named():
+def test_arrays_are_carried_to_the_named_device():
     code = """
 import jax, numpy as np
 from tileops import execute
@@ -486,7 +486,7 @@ def run_on_eight_devices(code):
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
-def test_symbolic_counts_are_jax_arrays_own(jax):
+def test_symbolic_counts_are_refused_for_arrays_of_other_libraries(jax):
     (n,) = jax.export.symbolic_shape("n")
     for counts in (n, (1, n)):
         with pytest.raises(tileops.RepeatsError, match=r"symbolic size n.*numpy.*pass integers"):
@@ -498,7 +498,7 @@ def test_symbolic_counts_are_jax_arrays_own(jax):
 
 
 def test_a_symbolic_count_may_be_negative(jax):
-    """JAX cannot tell before the sizes are known, and its own tile does not ask since 0.9."""
+    """JAX cannot check the sign before sizes are known, and its own tile no longer tries since 0.9."""
     (n,) = jax.export.symbolic_shape("n")
     shape = jax.ShapeDtypeStruct((n, 3), "float32")
     x = np.arange(21, dtype=np.float32).reshape(7, 3)
@@ -516,8 +516,8 @@ def test_a_symbolic_count_may_be_negative(jax):
                 jax.export.export(jax.jit(call))(shape)
 
 
-def test_a_trace_closes_over_arrays(jax):
-    """A class token: a parameter, repeated for a batch of a size that is not known."""
+def test_arrays_that_a_trace_closes_over_take_symbolic_counts(jax):
+    """A class token is such an array: a parameter, repeated for a batch of unknown size."""
     token = jax.numpy.arange(3.0)[None]
     (n,) = jax.export.symbolic_shape("n")
     for call in (

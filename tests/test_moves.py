@@ -1,4 +1,4 @@
-"""Plans of copies: the bytes that they move, how they are cut, and where rows are slow."""
+"""Plans of copies: which bytes they move, how they are cut, and where rows are slow."""
 
 import ctypes
 import math
@@ -23,13 +23,13 @@ from tileops.execute._memory import Memory, address_of
 
 pytestmark = pytest.mark.library("numpy")
 
-CASES = 5_000  # with each set of thresholds
+CASES = 5_000  # per set of thresholds
 MOST_REPEATS = 9_000
 
 
 @st.composite
 def strides(draw, shape, itemsize):
-    """Steps of an array that overlaps itself nowhere, in any order, with gaps, forth and back."""
+    """Draw steps of an array that nowhere overlaps itself, in any order, with gaps or reversed."""
     steps, step = [0] * len(shape), itemsize
     for axis in draw(st.permutations(range(len(shape)))):
         steps[axis] = step * draw(st.sampled_from([1, 1, 1, -1]))
@@ -40,7 +40,7 @@ def strides(draw, shape, itemsize):
 
 @st.composite
 def copies(draw):
-    """A shape, repeats, and where source and target lie."""
+    """Draw a shape, repeats, an element size, the steps of source and target, and their offsets."""
     rank = draw(st.integers(0, 4))
     shape = tuple(draw(st.integers(1, 5)) for _ in range(draw(st.integers(0, rank))))
     repeats = tuple(draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16])) for _ in range(rank))
@@ -56,7 +56,7 @@ def copies(draw):
 
 
 def addresses(start, shape, steps, itemsize):
-    """Return the address of each byte of an array, the bytes as a last axis."""
+    """Return the address of each byte of an array; the last axis counts the bytes of an element."""
     places = np.full((*shape, itemsize), start) + np.arange(itemsize)
     for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
         places += (np.arange(n) * step).reshape((n,) + (1,) * (len(shape) - axis))
@@ -64,18 +64,18 @@ def addresses(start, shape, steps, itemsize):
 
 
 def room(shape, steps, itemsize):
-    """Return the bytes that lie before and after the first element's address."""
+    """Return how many bytes lie before and after the first element's address."""
     ends = [step * (n - 1) for n, step in zip(shape, steps, strict=True)]
     return -sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + itemsize
 
 
 def host_copy(plan, memories):
-    """Copy as in the memory of the CPU."""
+    """Copy as between memories of a CPU."""
     host._write_strided(plan, *memories)
 
 
 def device_copy(plan, memories):
-    """Copy as in the memory of a GPU, by the library's own way where a kernel is not worth it."""
+    """Copy with the GPU's kernel, or as the host does where the kernel is not worth launching."""
     if not kernels.run(plan, *memories):
         host._write_strided(plan, *memories)
 
@@ -127,8 +127,8 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
         *(((n,), (30,), 1) for n in (1, 7, 15, 16, 17, 1001)),
     ],
 )
-def test_a_kernel_reads_nothing_outside_of_its_source(shape, repeats, itemsize, place):
-    """The pages around it cannot be read, so that one byte of them would end the process."""
+def test_a_kernel_reads_nothing_outside_its_source(shape, repeats, itemsize, place):
+    """The pages around the source are protected, so that reading one byte of them is fatal."""
     size = math.prod(shape) * itemsize
     page = mmap.PAGESIZE
     inside = -(-size // page) * page
@@ -143,7 +143,7 @@ def test_a_kernel_reads_nothing_outside_of_its_source(shape, repeats, itemsize, 
     source = Memory(start + first, shape, contiguous(shape, itemsize), itemsize)
     target = Memory(address_of(result), plan.shape, contiguous(plan.shape, itemsize), itemsize)
     prepared = kernels.prepare(plan, source, target)
-    kernels.library(prepared.variant)  # compiled here, and not by the child
+    kernels.library(prepared.variant)  # compiled before the fork
     child = os.fork()
     if child == 0:
         status = 1
@@ -180,10 +180,10 @@ def test_a_kernel_reads_nothing_outside_of_its_source(shape, repeats, itemsize, 
         ((2**14, 2**20), (2**18, 1), 16, (2**24, 16), (0, 1, False, False, 64, 64)),
     ],
 )
-def test_a_kernel_finds_its_way_in_sizes_that_no_memory_holds(
+def test_a_kernel_computes_the_addresses_of_sizes_that_no_memory_holds(
     shape, repeats, itemsize, steps, variant
 ):
-    """At the powers of two that its numbers go over, at both ends, and at random."""
+    """The stores checked are near powers of two that numbers may exceed, at the ends, and random."""
     source, target = 2**52, 2**56
     plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = contiguous(plan.shape, itemsize)
@@ -204,7 +204,7 @@ def test_a_kernel_finds_its_way_in_sizes_that_no_memory_holds(
         first = target + above * step * repeats + place
         addresses = [first + n * step for n in range(repeats)[block * at_once :][:at_once]]
         written_by = kernels.stores_of(prepared, source, target, store, block)
-        if len(written_by[0][1]) < prepared.variant.store:  # a tail, in pieces
+        if len(written_by[0][1]) < prepared.variant.store:  # a tail, stored in pieces
             written_by = [(written_by[0][0], b"".join(values for _, values in written_by))]
         assert [address for address, _ in written_by] == addresses
         for address, values in written_by:
@@ -246,13 +246,13 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats):
 
 
 def at_a_page(nbytes):
-    """Return random bytes that begin where a page does, with a page behind them."""
+    """Return random bytes that begin at a page, with another page behind them."""
     room = np.random.default_rng(nbytes).integers(0, 256, nbytes + 2 * 4096, np.uint8)
     return room[-address_of(room) % 4096 :][: nbytes + 4096]
 
 
 def tile_into(room, offset, x, repeats):
-    """Tile into a place of this memory, and see that nothing around it changes."""
+    """Tile into this memory at an offset, and check that nothing around the result changes."""
     expected = np.tile(x, repeats)
     room[:] = 7
     out = room[offset:][: expected.size].reshape(expected.shape)
@@ -278,9 +278,9 @@ def tile_into(room, offset, x, repeats):
     ],
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
-    """Up to 2112 bytes, near the source's place in a page; then, at another place in a line."""
+    """Rows up to 2112 bytes: near the source modulo a page. Longer: at another place in a line."""
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
-    monkeypatch.setattr(host, "_is_assigned", lambda *_: False)  # as of larger results
+    monkeypatch.setattr(host, "_is_assigned", lambda *_: False)  # as for larger results
     monkeypatch.setattr(assigning, "_FAR", 2**20)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
@@ -303,7 +303,7 @@ def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch,
         (None, False),
     ],
 )
-def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is_amd):
+def test_addresses_matter_only_to_processors_of_amd(monkeypatch, tmp_path, processor, is_amd):
     file = tmp_path / "modalias"
     if processor is not None:
         file.write_text(processor)
@@ -317,7 +317,8 @@ def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is
 @pytest.mark.parametrize(
     "row, ahead, target, source, is_slow, is_slowest",
     [
-        # Up to 2112 bytes: less than 256 bytes ahead, modulo a page or what divides all distances
+        # Up to 2112 bytes: less than 256 bytes ahead of the source, modulo a page or a number that
+        # divides all distances.
         (512, 0, 4096, 4096, False, False),
         (513, 0, 4096, 4096, True, False),
         (2112, 255, 4096, 4096, True, False),
@@ -327,7 +328,7 @@ def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is
         (1024, 4096, 4096, 4096, True, False),
         (1024, 512, 4608, 4096, True, False),
         (1024, 512, 4352, 256, False, False),
-        # From there on: at another place of 32 bytes, as are all rows or some
+        # Longer rows: the target's offset modulo 32 bytes differs, for all rows or for some.
         (2113, 0, 4096, 4096, False, False),
         (2113, 32, 4096, 4096, False, False),
         (2113, 16, 4096, 4096, True, False),
@@ -335,7 +336,7 @@ def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is
         (4096, 0, 4096, 4112, True, False),
         (2**20 - 1, 16, 4096, 4096, True, False),
         (2**20, 16, 4096, 4096, False, False),
-        # Less than 16 bytes ahead, in every eighth row at least
+        # Slowest: less than 16 bytes ahead, in every eighth row at least.
         (2112, 1, 4096, 4096, True, False),
         (2113, 1, 4096, 4096, True, True),
         (4096, 15, 4096, 4096, True, True),
@@ -345,13 +346,13 @@ def test_places_matter_on_processors_of_amd(monkeypatch, tmp_path, processor, is
         (2**20, 1, 4096, 4096, False, False),
     ],
 )
-def test_the_places_where_rows_are_copied_slowly(row, ahead, target, source, is_slow, is_slowest):
+def test_addresses_at_which_rows_are_copied_slowly_are_known(row, ahead, target, source, is_slow, is_slowest):
     rows = _places.Rows(row, ahead, (target,), (source,))
     assert (_places.are_slow(rows), _places.are_slowest(rows)) == (is_slow, is_slowest)
 
 
 @pytest.mark.parametrize("row", [1024, 4096, 65536])
-def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
+def test_other_processors_copy_rows_wherever_they_lie(monkeypatch, row):
     monkeypatch.setattr(_machine, "is_amd", lambda: False)
     targets, copyto = [], np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: targets.append(pair[0]) or copyto(*pair))
@@ -368,8 +369,8 @@ def test_where_they_do_not_rows_are_copied_as_they_lie(monkeypatch, row):
     "row, ahead",
     [(1024, set()), (4096, {1, 8, 15}), (65536, {1, 8, 15}), (65536 + 256, set()), (2**20, set())],
 )
-def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monkeypatch, row, ahead):
-    """In the caches, too: where many are 1 to 15 bytes ahead of their source, modulo a page."""
+def test_rows_of_smaller_results_are_copied_in_pieces_at_the_slowest_addresses(monkeypatch, row, ahead):
+    """Even in the caches, if many rows are 1 to 15 bytes ahead of their source, modulo a page."""
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
@@ -385,7 +386,7 @@ def test_rows_of_smaller_results_are_picked_where_the_processor_is_slowest(monke
 @pytest.mark.parametrize(
     "row, repeats, moved",
     [
-        (768, 2**15, set()),  # some rows are near their source wherever it lies
+        (768, 2**15, set()),  # some rows are near their source wherever the source lies
         (1024, 2**14, {0, 16, 64, 128, 2064}),
         (4096, 2**12, {16, 2064}),
         (4096 + 16, 2**12, set()),
@@ -437,7 +438,7 @@ def test_pairs_are_cut_at_even_places(threads):
 
 @pytest.mark.parametrize("repeats", [33, 40, 50])
 @pytest.mark.parametrize("threads", [2, 3, 8])
-def test_threads_cut_no_row_where_there_are_rows_enough(repeats, threads):
+def test_threads_cut_no_row_where_there_are_enough_rows(repeats, threads):
     nest = Nest((repeats, 2**16), (0, 8), (2**19, 8), 8)
     assert _plan_host.cut(nest, threads)[1] == 2**16
 
@@ -448,9 +449,9 @@ def test_threads_cut_no_row_where_there_are_rows_enough(repeats, threads):
     threads=st.integers(2, 8),
 )
 @example(sizes=[4, 4, 512, 4], steps=[True, False, True, False], threads=2)  # a wall of images
-@example(sizes=[9, 3], steps=[False] * 4, threads=3)  # of two axes, to single rounds of both
-def test_parts_of_long_rows_are_contiguous_and_enough(sizes, steps, threads):
-    """Only of contiguous rows can pieces be picked."""
+@example(sizes=[9, 3], steps=[False] * 4, threads=3)  # two axes, both cut to single rounds
+def test_parts_of_long_rows_are_contiguous_and_enough_for_the_threads(sizes, steps, threads):
+    """Pieces can be picked only from contiguous rows."""
     sizes = [*sizes, 100]
     steps = [*steps[: len(sizes) - 1], True]
     source = tuple(width * step for width, step in zip(contiguous(sizes, 8), steps, strict=True))
@@ -502,7 +503,7 @@ def test_threads_end_at_about_the_same_time(threads):
 @pytest.mark.parametrize(
     "dtype, repeats", [("u1", 16), ("u2", 8), ("f4", 4), ("u1", 12), ("u1", 4), ("f4", 2)]
 )
-def test_rows_with_gaps_of_elements_and_their_repeats(dtype, repeats):
+def test_repeats_of_elements_are_read_from_rows_with_gaps(dtype, repeats):
     rng = np.random.default_rng(repeats)
     x = rng.integers(0, 200, (50000, 5, 1)).astype(dtype)[:, :3]
     expected = b"".join(element.tobytes() * repeats for element in x.reshape(-1))
@@ -512,14 +513,14 @@ def test_rows_with_gaps_of_elements_and_their_repeats(dtype, repeats):
     assert tileops.tile(x, (1, 1, repeats)).tobytes() == expected
 
 
-def test_bytes_and_their_repeats_in_rows_with_gaps():
+def test_repeats_of_bytes_are_written_to_rows_with_gaps():
     x = np.random.default_rng(0).integers(1, 256, (20_001, 1), np.uint8)
     room = np.zeros((20_001, 5), np.uint8)
     tileops.tile(x, (1, 3), out=room[:, :3])
     assert room.tobytes() == b"".join(bytes([byte] * 3 + [0, 0]) for byte in x[:, 0])
 
 
-def test_bytes_and_their_repeats_in_four_threads_at_once():
+def test_repeats_of_bytes_are_written_in_four_threads_at_once():
     rng = np.random.default_rng(0)
     sources = [rng.integers(0, 256, (700_001, 1), np.uint8) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:

@@ -1,4 +1,4 @@
-"""Tile and Expand move every bit of every dtype of every library to its place."""
+"""Tile and Expand move every bit of every dtype of every library to the right place."""
 
 import math
 
@@ -18,7 +18,7 @@ MOST_ELEMENTS = 100_000
 
 @st.composite
 def tiles(draw):
-    """A shape and repeats, aligned in every way, with a result of bounded size."""
+    """Draw a shape and repeats of shorter, equal or longer length, with a bounded result."""
     rank = draw(st.integers(0, 6))
     length = draw(st.integers(0, 6))
     shape, repeats, room = [], [], MOST_ELEMENTS
@@ -35,7 +35,7 @@ def tiles(draw):
 
 @st.composite
 def expands(draw):
-    """A shape and a target that agree: a 1 on either side wherever they differ."""
+    """Draw a shape and a target that broadcast: where they differ, one of them is 1."""
     rank, length = draw(st.integers(0, 6)), draw(st.integers(0, 6))
     shape, target, room = [], [], MOST_ELEMENTS
     for _ in range(max(rank, length)):
@@ -49,7 +49,7 @@ def expands(draw):
 
 
 def in_library(xp):
-    """Share the cases among a library's variants that can run here."""
+    """Return each variant's share of the cases, among the variants that can run here."""
     found = [v for v in variants.ALL[xp.library] if not v.missing()]
     return math.ceil(CASES / len(found))
 
@@ -121,7 +121,7 @@ def test_signalling_nans_payloads_and_negative_zero_survive(xp):
         ((1,) * 11 + (2,), (2,) * 12),
     ],
 )
-def test_ranks_and_lengths(xp, rng, shape, repeats):
+def test_repeats_may_be_shorter_or_longer_than_the_shape(xp, rng, shape, repeats):
     bits = variants.random_bits(rng, "int32", 4, shape)
     x = xp.make(bits, "int32")
     counts = (repeats,) if isinstance(repeats, int) else repeats
@@ -144,7 +144,7 @@ def test_ranks_and_lengths(xp, rng, shape, repeats):
         ((0,), (0,), (0,)),
     ],
 )
-def test_expand_is_two_way(xp, rng, shape, target, expected):
+def test_expand_broadcasts_both_ways(xp, rng, shape, target, expected):
     bits = variants.random_bits(rng, "float32", 4, shape)
     x = xp.make(bits, "float32")
     result = tileops.expand(x, target)
@@ -153,7 +153,7 @@ def test_expand_is_two_way(xp, rng, shape, target, expected):
     variants.assert_moved(xp, x, result, reference.expanded(bits, sizes))
 
 
-def test_counts_that_change_nothing_on_an_empty_axis_do_not_overflow(xp, rng):
+def test_huge_counts_on_an_empty_axis_do_not_overflow(xp, rng):
     bits = variants.random_bits(rng, "int64", 8, (0, 0, 2))
     x = xp.make(bits, "int64")
     assert tuple(tileops.tile(x, (2**62, 2**62, 3)).shape) == (0, 0, 6)

@@ -1,4 +1,4 @@
-"""What only NumPy has: strings, objects, records, subclasses, scalars, odd memory."""
+"""What only NumPy has: strings, objects, records, subclasses, scalars, and unusual memory."""
 
 import gc
 import re
@@ -20,7 +20,7 @@ import variants
 pytestmark = pytest.mark.library("numpy")
 
 
-def test_strings_and_objects():
+def test_strings_and_objects_are_repeated():
     strings = np.array(["", "é", "a long string that is not kept inline"], np.dtypes.StringDType())
     result = tileops.tile(strings, (2, 1))
     assert result.dtype == strings.dtype
@@ -36,7 +36,7 @@ def test_strings_and_objects():
 @pytest.mark.parametrize("repeats", [(1, 4), (4, 1), (2, 2), (1, 1), (3, 1, 2), (0, 2)])
 @pytest.mark.parametrize("shape", [(3, 4), (4, 1), (1, 3), (1, 1), (0, 3)])
 def test_references_are_counted(shape, repeats):
-    """As rows of several, or one by one; those that a view has reversed, or nobody may write to."""
+    """They are copied in rows or one by one, also from reversed views and read-only arrays."""
     thing = Thing()
     plain = np.full(shape, thing, object)
     records = np.zeros(shape, [("a", "u1"), ("b", object)])
@@ -57,10 +57,10 @@ def test_references_are_counted(shape, repeats):
 
 
 class Thing:
-    """Something that is equal to nothing else."""
+    """An object that is equal to no other."""
 
 
-def test_strings_into_out():
+def test_strings_are_written_into_out():
     out = np.array(["old"] * 4, np.dtypes.StringDType())
     tileops.tile(np.array(["x", "a string past sixteen bytes"], out.dtype), 2, out=out)
     assert out.tolist() == ["x", "a string past sixteen bytes"] * 2
@@ -79,8 +79,8 @@ def test_zero_width_strings_and_records_keep_their_dtype():
         assert tileops.tile(scalar, 3, out=out) is out
 
 
-def test_elements_of_no_bytes_are_not_gone_over_one_by_one():
-    """NumPy would: for years, here."""
+def test_elements_of_zero_bytes_are_not_visited_one_by_one():
+    """NumPy would visit each element, which would take years here."""
     untouchable = None
     host.write(untouchable, cached_plan(TILE, (1,), (2**62,), 0), untouchable)
 
@@ -103,7 +103,7 @@ def test_a_masked_array_without_a_mask_has_none():
     assert result.mask is np.ma.nomask
 
 
-def test_masks_of_records_and_hard_masks():
+def test_masks_of_records_and_hard_masks_are_kept():
     x = np.ma.array([(1, 2.0)], dtype="i2,f8", mask=[(True, False)], hard_mask=True)
     result = tileops.tile(x, 2)
     assert result.mask.tolist() == [(True, False)] * 2
@@ -122,8 +122,8 @@ def test_masked_rows_of_references_are_repeated_as_rows(dtype, repeats):
 
 
 @pytest.mark.parametrize("dtype, rows", [("u1", 2), ("i4", 5), ("f8", 9)])
-def test_long_rows_of_masked_arrays_are_no_single_row(dtype, rows, monkeypatch):
-    """Not even where a row with its mask has the bytes of all values, or of the whole mask."""
+def test_long_rows_of_masked_arrays_are_not_taken_for_a_single_row(dtype, rows, monkeypatch):
+    """Even if a row with its mask has as many bytes as all values, or as the whole mask."""
     monkeypatch.setattr(host, "_UNCACHED", 2**20)
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     values = np.arange(rows * 20_000).reshape(rows, 20_000).astype(dtype)
@@ -155,7 +155,7 @@ def test_a_subclass_keeps_what_its_class_adds():
         assert result.tag == "metres"
 
     class Scalars(Tagged):
-        def __array_wrap__(self, array, context=None):  # of a ufunc's results, and of NumPy 1's
+        def __array_wrap__(self, array, context=None):  # for a ufunc's results, and NumPy 1's
             raise AssertionError
 
     assert type(tileops.tile(x.view(Scalars), 2)) is Scalars
@@ -166,7 +166,7 @@ def test_a_subclass_keeps_what_its_class_adds():
 
 
 class Weighted(np.ndarray):
-    """Adds a weight to each element, and carries NumPy's functions out on both."""
+    """Has a weight for each element, and applies NumPy's functions to both."""
 
     def __array_function__(self, func, types, args, kwargs):
         x, *counts = args
@@ -176,7 +176,7 @@ class Weighted(np.ndarray):
         return result
 
 
-def test_a_class_that_carries_functions_out_itself_is_asked_to():
+def test_a_class_with_an_array_function_method_repeats_its_own_arrays():
     x = np.array([[1.0], [2.0]]).view(Weighted)
     x.weights = np.array([[3], [4]])
     for result in (
@@ -204,7 +204,7 @@ def test_a_class_that_carries_functions_out_itself_is_asked_to():
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
-def test_a_matrix_stays_one_in_two_axes_and_is_refused_in_three():
+def test_a_matrix_keeps_its_class_in_two_axes_and_is_refused_in_three():
     x = np.asmatrix([[1, 2]])
     assert type(tileops.tile(x, (2, 1))) is np.matrix
     assert tileops.expand(x, (3, 2)).tolist() == [[1, 2]] * 3
@@ -227,7 +227,7 @@ def test_a_memory_map_gives_a_plain_array(tmp_path):
 
 
 @pytest.mark.parametrize("out", [np.float64(0), [0.0]])
-def test_out_is_an_array(out):
+def test_out_must_be_an_array(out):
     with pytest.raises(tileops.DTypeError, match=r"out is .*; for this input it must be numpy.nda"):
         tileops.tile(np.ones(()), (), out=out)
 
@@ -237,7 +237,7 @@ def test_records_with_gaps_between_rows_have_views():
     assert np.shares_memory(tileops.expand(rows, (2, 3), copy=False), rows)
 
 
-def test_out_is_between_plain_arrays():
+def test_out_works_only_between_plain_arrays():
     masked = np.ma.array([1, 2], mask=[0, 1])
     out = np.zeros(4, masked.dtype)
     for x, into, named in ((masked, out, "input"), (out[:2].copy(), np.ma.array(out), "out")):
@@ -249,7 +249,7 @@ def test_out_is_between_plain_arrays():
         tileops.tile(np.arange(2), 2, out=out)
 
 
-def test_classes_beyond_a_number_are_not_kept(monkeypatch):
+def test_the_number_of_classes_that_are_remembered_is_limited(monkeypatch):
     monkeypatch.setattr(execute, "_MOST_CLASSES", len(execute._others))
     kind = type("Kind", (np.ndarray,), {})
     assert type(tileops.tile(np.arange(3).view(kind), 2)) is kind
@@ -277,7 +277,7 @@ def test_a_view_is_read_only_and_a_copy_is_writable():
     assert tileops.tile(x, 1).flags.writeable
 
 
-def test_misaligned_and_fortran_memory():
+def test_misaligned_memory_in_fortran_order_is_tiled():
     raw = np.frombuffer(bytes(range(33)), np.uint8)[1:]
     x = raw.view(">i4").reshape(4, 2).T
     result = tileops.tile(x, (2, 1))
@@ -285,14 +285,14 @@ def test_misaligned_and_fortran_memory():
     assert result.tobytes() == x.tobytes() * 2
 
 
-def test_out_reversed_and_in_fortran_order():
+def test_out_may_be_reversed_and_in_fortran_order():
     out = np.zeros((6, 4), order="F")[::-1, ::-1]
     x = np.arange(6.0).reshape(3, 2)
     assert tileops.tile(x, 2, out=out[:3]).tolist() == np.tile(x, 2).tolist()
     assert tileops.tile(x, (2, 2), out=out).tolist() == np.tile(x, (2, 2)).tolist()
 
 
-def test_a_writable_out_over_itself_is_refused():
+def test_an_out_that_overlaps_itself_is_refused():
     place = np.zeros(4)
     for strides in ((0, 0), (8, 0), (8, 8)):
         out = np.lib.stride_tricks.as_strided(place, (2, 3), strides)
@@ -301,8 +301,9 @@ def test_a_writable_out_over_itself_is_refused():
     assert place.tolist() == [0] * 4
 
 
-def test_out_too_hard_to_tell_from_the_input_is_refused():
-    # Two arrays of NumPy's own tests: whether they share an element takes many minutes to decide.
+def test_out_is_refused_if_its_overlap_is_too_hard_to_decide():
+    # These arrays are from NumPy's own tests: whether they share an element takes many minutes to
+    # decide.
     x = _out.Memory(2**40, (1049, 1049, 1049), (36674, 61119, 85569), 1)
     out = _out.Memory(2**40 + 64023025, (1049, 1049, 1), (12223, 12224, 1), 1)
     with pytest.raises(ValueError, match="overlaps"):
@@ -325,7 +326,7 @@ def test_padding_of_records_is_moved_with_them():
     ],
     ids=["padded", "no fields"],
 )
-def test_padding_is_moved_whatever_memory_it_lies_in(fields, kind, repeats, rng):
+def test_padding_is_copied_from_memory_of_any_layout(fields, kind, repeats, rng):
     dtype = np.dtype({**fields, "itemsize": 16})
     for rows in (1, 3, 300, 20_000):
         memory = rng.integers(1, 256, 2 * 16 * rows * 2 + 1, np.uint8)
@@ -340,7 +341,7 @@ def test_padding_is_moved_whatever_memory_it_lies_in(fields, kind, repeats, rng)
             assert result.view("V16").tobytes() == expected.tobytes()
 
 
-def test_a_masked_view_shares_its_mask_and_leaves_its_input_as_it_was():
+def test_a_masked_view_shares_its_mask_and_leaves_its_input_unchanged():
     x = np.ma.array([1.0], mask=[True])
     view = tileops.expand(x, 2**40, copy=False, max_bytes=0)
     assert np.shares_memory(view.mask, x.mask)
@@ -381,7 +382,7 @@ def test_ranks_up_to_the_limit_of_numpy():
     ],
     ids=["empty", "emptied", "to nothing"],
 )
-def test_empty_results_need_no_more_axes_than_they_have(shape, repeats):
+def test_empty_results_need_no_axes_beyond_their_own(shape, repeats):
     x = np.broadcast_to(np.int8(1), shape)
     expected = np.tile(x, repeats).shape
     out = np.empty(expected, np.int8)
@@ -394,7 +395,7 @@ def test_empty_results_need_no_more_axes_than_they_have(shape, repeats):
         assert (result.shape, result.dtype) == (expected, np.int8)
 
 
-def test_counts_of_an_empty_axis_overflow_nowhere():
+def test_huge_counts_on_an_empty_axis_do_not_overflow():
     x, out = np.ones((0, 2)), np.ones((0, 4))
     assert tileops.tile(x, (2**62, 2), out=out) is out
     for copy in (None, False):
@@ -403,7 +404,7 @@ def test_counts_of_an_empty_axis_overflow_nowhere():
     assert tileops.tile_adjoint(out, (0, 2), (2**62, 2)).shape == (0, 2)
 
 
-def test_elements_of_no_bytes_count_as_elements():
+def test_elements_of_zero_bytes_count_as_elements():
     with pytest.raises(tileops.OutputTooLargeError, match=r"more than 2\*\*63-1"):
         tileops.tile(np.ndarray(2, "V0"), 2**63)
 
@@ -419,7 +420,7 @@ def test_huge_counts_have_short_errors():
     assert len(str(caught.value)) < 400
 
 
-def test_classes_and_strangers_are_no_counts():
+def test_classes_and_unknown_objects_are_refused_as_counts():
     class Stranger:
         dtype, shape = np.dtype(int), (2,)
 
@@ -430,8 +431,8 @@ def test_classes_and_strangers_are_no_counts():
 
 @pytest.mark.parametrize("step", [40, 64, 24, -32, -64, -40])
 def test_elements_that_numpy_picks_may_lie_apart(rng, step):
-    """Where no index is the place of each: at other multiples than of 32 bytes, or backwards."""
-    rows = 200_000  # too many bytes, and too few repeats, to be copied first
+    """If a step is no multiple of 32 bytes, or is negative, no index stands for each element."""
+    rows = 200_000  # too many bytes and too few repeats for a copy of the input
     memory = rng.integers(0, 256, rows * 64 + 32, np.uint8)
     x = np.ndarray((rows, 1), "V32", memory, 0 if step > 0 else rows * 64, (step, 32))
     out = np.zeros((rows, 3), "V32")
@@ -440,7 +441,7 @@ def test_elements_that_numpy_picks_may_lie_apart(rng, step):
 
 
 @pytest.mark.usefixtures("thresholds")
-def test_references_are_counted_and_never_moved_as_bytes():
+def test_references_are_counted_and_never_copied_as_bytes():
     value = ["kept"]
     x = np.full((5, 3), None)
     x[:] = [[value] * 3] * 5
@@ -459,7 +460,7 @@ def test_references_are_counted_and_never_moved_as_bytes():
 
 
 @pytest.mark.parametrize("dtype", ["U0", "S0", "V0"])
-def test_masked_elements_of_no_bytes(dtype):
+def test_masked_elements_of_zero_bytes_are_repeated(dtype):
     for n in (4, 3000, 300_000):
         x = np.ma.array(np.ndarray(n, dtype), mask=[True, False] * (n // 2))
         result = tileops.tile(x, (2, 3))
@@ -500,7 +501,7 @@ def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
 
 @pytest.mark.parametrize("offset", [0, 5, 8, 100, 4090])
 @pytest.mark.parametrize("huge", [2**21, 0])
-def test_a_large_result_lies_in_huge_pages_and_like_its_source(monkeypatch, huge, offset):
+def test_a_large_result_lies_in_huge_pages_at_the_offset_of_its_source(monkeypatch, huge, offset):
     memory = np.arange(2**20 + 4096)
     monkeypatch.setattr(_machine, "huge_page", lambda: huge)
     for nbytes, repeats in ((2**22, 2), (5_000_000, 3), (8_400_000, 2), (2**23, 2), (2**23, 4)):
@@ -537,7 +538,7 @@ def test_a_result_beside_temporaries_grows_by_an_eighth_at_most(monkeypatch, row
     assert not is_placed or result.base.nbytes <= result.nbytes * 9 / 8
 
 
-def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):
+def test_the_size_of_huge_pages_is_read_from_the_kernel(tmp_path, monkeypatch):
     monkeypatch.setattr(_machine, "_HUGE_PAGES", tmp_path)
     found = _machine.huge_page.__wrapped__
     assert found() == 0
@@ -548,7 +549,7 @@ def test_huge_pages_are_what_the_kernel_says(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">i2", ">c8", "longdouble", "timedelta64[s]"])
-def test_adjoints_of_other_dtypes(dtype):
+def test_adjoints_keep_dtypes_of_numpy_and_refuse_timedeltas(dtype):
     if dtype.startswith("timedelta"):
         with pytest.raises(tileops.DTypeError, match="only numbers can be summed"):
             tileops.tile_adjoint(np.ones(4, dtype), 2, 2)
@@ -560,11 +561,11 @@ def test_adjoints_of_other_dtypes(dtype):
 
 
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
-def test_adjoints_of_subclasses():
+def test_adjoints_of_masked_arrays_and_matrices_are_sums():
     masked = np.ma.array([1.0, 2, 3, 4], mask=[0, 1, 0, 0])
     assert tileops.tile_adjoint(masked, 2, 2).tolist() == [4, 4]
     assert tileops.tile_adjoint(masked, 4, 1).tolist() == [1, None, 3, 4]
-    for mask in (np.ma.nomask, []):  # the sum of nothing is 0, that of masked values is masked
+    for mask in (np.ma.nomask, []):  # a sum of no elements is 0, a sum of masked elements alone is masked
         nothing = tileops.tile_adjoint(np.ma.array(np.ones(0), mask=mask), 3, 0)
         assert type(nothing) is np.ma.MaskedArray
         assert nothing.tolist() == [0, 0, 0]
@@ -600,12 +601,12 @@ def test_adjoints_are_contiguous():
         assert result.flags.c_contiguous
 
 
-def test_memory_that_is_not_there_is_asked_for_by_its_shape():
+def test_a_memory_error_names_the_shape_of_the_result():
     with pytest.raises(MemoryError, match=r"with shape \(3000000000000000,\)"):
         tileops.tile(np.ones(3), 10**15)
 
 
-def test_a_large_masked_result_takes_what_its_values_and_its_mask_take():
+def test_a_large_masked_result_takes_the_memory_of_its_values_and_mask():
     x = np.ma.array(np.ones(1000), mask=np.zeros(1000, bool))
     result = tileops.tile(x, 25_000)
     assert result.mask.shape == result.shape
