@@ -125,7 +125,7 @@ def test_the_source_info_of_a_program_names_the_line_of_the_user(jax):
 
 @pytest.fixture(params=[False, True], ids=["as it is", "apart"])
 def is_apart(request, monkeypatch):
-    """Treat the CPU's memory as a GPU's, where a scalar is kept on the device and not sent again."""
+    """Treat the CPU's memory as a GPU's, where a scalar is kept on the device, not sent again."""
     from tileops.execute import jax as executor
 
     executor._kept_zero.cache_clear()
@@ -249,7 +249,7 @@ def test_arrays_of_many_axes_are_not_compiled_at_each_call(jax):
 
 
 def test_the_kept_scalar_commits_no_result_to_its_device(jax, is_apart):
-    """The kept scalar is no tracer either, even if the first call is traced over a constant array."""
+    """The kept scalar is no tracer, even if the first call is traced and closes over an array."""
     from tileops.execute import jax as executor
 
     x = jax.numpy.asarray([0x0010, 0x7F93], "uint16").view("bfloat16")

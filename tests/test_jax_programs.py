@@ -498,7 +498,7 @@ def test_symbolic_counts_are_refused_for_arrays_of_other_libraries(jax):
 
 
 def test_a_symbolic_count_may_be_negative(jax):
-    """JAX cannot check the sign before sizes are known, and its own tile no longer tries since 0.9."""
+    """JAX cannot tell before the sizes are known, and since 0.9 its own tile does not check."""
     (n,) = jax.export.symbolic_shape("n")
     shape = jax.ShapeDtypeStruct((n, 3), "float32")
     x = np.arange(21, dtype=np.float32).reshape(7, 3)

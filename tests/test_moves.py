@@ -183,7 +183,7 @@ def test_a_kernel_reads_nothing_outside_its_source(shape, repeats, itemsize, pla
 def test_a_kernel_computes_the_addresses_of_sizes_that_no_memory_holds(
     shape, repeats, itemsize, steps, variant
 ):
-    """The stores checked are near powers of two that numbers may exceed, at the ends, and random."""
+    """The stores are near powers of two that numbers may exceed, at both ends, and at random."""
     source, target = 2**52, 2**56
     plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = contiguous(plan.shape, itemsize)
@@ -346,7 +346,7 @@ def test_addresses_matter_only_to_processors_of_amd(monkeypatch, tmp_path, proce
         (2**20, 1, 4096, 4096, False, False),
     ],
 )
-def test_addresses_at_which_rows_are_copied_slowly_are_known(row, ahead, target, source, is_slow, is_slowest):
+def test_slow_addresses_of_rows_are_known(row, ahead, target, source, is_slow, is_slowest):
     rows = _places.Rows(row, ahead, (target,), (source,))
     assert (_places.are_slow(rows), _places.are_slowest(rows)) == (is_slow, is_slowest)
 
@@ -369,7 +369,7 @@ def test_other_processors_copy_rows_wherever_they_lie(monkeypatch, row):
     "row, ahead",
     [(1024, set()), (4096, {1, 8, 15}), (65536, {1, 8, 15}), (65536 + 256, set()), (2**20, set())],
 )
-def test_rows_of_smaller_results_are_copied_in_pieces_at_the_slowest_addresses(monkeypatch, row, ahead):
+def test_smaller_results_are_copied_in_pieces_at_the_slowest_addresses(monkeypatch, row, ahead):
     """Even in the caches, if many rows are 1 to 15 bytes ahead of their source, modulo a page."""
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)

@@ -565,7 +565,7 @@ def test_adjoints_of_masked_arrays_and_matrices_are_sums():
     masked = np.ma.array([1.0, 2, 3, 4], mask=[0, 1, 0, 0])
     assert tileops.tile_adjoint(masked, 2, 2).tolist() == [4, 4]
     assert tileops.tile_adjoint(masked, 4, 1).tolist() == [1, None, 3, 4]
-    for mask in (np.ma.nomask, []):  # a sum of no elements is 0, a sum of masked elements alone is masked
+    for mask in (np.ma.nomask, []):  # an empty sum is 0, one of masked values is masked
         nothing = tileops.tile_adjoint(np.ma.array(np.ones(0), mask=mask), 3, 0)
         assert type(nothing) is np.ma.MaskedArray
         assert nothing.tolist() == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""The backend interface: ONNX's own suite, and what a model may hold."""
+"""The backend interface: ONNX's own suite, and what a model may contain."""
 
 import copy
 import pickle
@@ -32,7 +32,7 @@ def backend(request):
 
 @pytest.fixture(scope="session")
 def suite(backend):
-    """Generate ONNX's own tests for this backend; the generation itself warns."""
+    """Generate ONNX's own tests for this backend, without the warnings that ONNX raises here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test import BackendTest
@@ -41,7 +41,7 @@ def suite(backend):
 
 
 @pytest.mark.parametrize("name", SUITE)
-def test_the_suite_of_onnx(backend, suite, name):
+def test_the_backend_passes_the_suite_of_onnx(backend, suite, name):
     devices = [device for device in ("cpu", "cuda") if backend.supports_device(device.upper())]
     assert devices
     for device in devices:
@@ -113,7 +113,7 @@ def test_initializers_of_old_models_are_inputs_that_may_be_left_out(backend):
     assert backend.run_model(model, {"x": x, "repeats": np.array([1])})[0].shape == (2,)
 
 
-def test_tile_1_and_the_versions_of_opsets(backend):
+def test_the_opset_selects_tile_1(backend):
     model = (
         '<ir_version: 3, opset_import: ["": 5]> '
         "g (float[2] x, float tiles, float axis) => (float[n] y) { y = Tile (x, tiles, axis) }"
@@ -146,7 +146,7 @@ def test_a_result_may_be_declared_without_a_type(backend):
 
 
 @pytest.mark.library("numpy")
-def test_a_value_lives_until_it_was_last_used(backend):
+def test_a_value_is_freed_after_its_last_use(backend):
     nodes = "".join(f"v{i + 1} = Tile (v{i}, one)  " for i in range(6))
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (uint8[n] v0) => (uint8[m] v6) '
@@ -189,7 +189,7 @@ def test_a_model_that_runs_again_is_not_planned_again(backend):
     assert _plan.cached_plan.cache_info().misses == before
 
 
-def test_constants_of_every_form(backend):
+def test_constants_in_every_form_are_read(backend):
     for form, kind, expected in (
         ("value = int64[2] {2, 1}", "int64", [2, 1]),
         ("value_ints = [2, 1]", "int64", [2, 1]),
@@ -207,8 +207,8 @@ def test_constants_of_every_form(backend):
         assert result.tolist() == expected
 
 
-def test_attributes_that_are_no_value_of_a_constant_are_not_read(backend):
-    """ONNX's checker lets any pass whose name begins with two underscores."""
+def test_other_attributes_of_a_constant_are_ignored(backend):
+    """ONNX's checker accepts any attribute whose name begins with two underscores."""
     for internal in (3, "text", onnx.numpy_helper.from_array(np.array([3, 3]))):
         node = helper.make_node("Constant", [], ["y"], __note=internal)
         with pytest.raises(tileops.UnsupportedError, match="does not have exactly one value"):
@@ -324,7 +324,7 @@ def test_concat_joins_text_of_any_width(backend):
     "ends, expected",
     [({}, [2, 3]), ({"start": 1}, [3]), ({"end": -1}, [2]), ({"start": -9, "end": 9}, [2, 3])],
 )
-def test_shape_takes_a_part(backend, ends, expected):
+def test_shape_respects_start_and_end(backend, ends, expected):
     node = helper.make_node("Shape", ["x"], ["y"], **ends)
     assert backend.run_node(node, [np.zeros((2, 3))])[0].tolist() == expected
 
@@ -390,8 +390,8 @@ def test_max_bytes_reaches_the_nodes(backend, rng):
         backend.run_model(model, [x, np.array([2**62, 2**62])])
 
 
-def test_max_bytes_holds_for_concat(backend):
-    """Else a model of n nodes could ask for 2**n bytes without a Tile."""
+def test_max_bytes_limits_concat(backend):
+    """Otherwise, a model of n nodes could ask for 2**n bytes without a Tile."""
     nodes = [helper.make_node("Concat", [f"v{i}"] * 2, [f"v{i + 1}"], axis=0) for i in range(40)]
     vector = [helper.make_tensor_value_info(n, TensorProto.INT64, [None]) for n in ("v0", "v40")]
     graph = helper.make_graph(nodes, "doubling", vector[:1], vector[1:])
@@ -443,7 +443,7 @@ def test_sparse_tensors_and_sequences_are_refused(backend):
         backend.prepare(model)
 
 
-def test_inputs_are_what_the_model_declares(backend, rng):
+def test_inputs_must_match_what_the_model_declares(backend, rng):
     _, x = feed(rng)
     model, two = parse_model(CHAIN), np.array([1, 1])
     for inputs, error, text in (
@@ -475,7 +475,7 @@ def test_a_type_that_the_library_lacks_is_refused(request, backend):
 
 
 @pytest.mark.library("numpy", "torch", "jax")
-def test_bfloat16(backend):
+def test_bfloat16_keeps_its_bits(backend):
     import ml_dtypes
 
     model = parse_model(
@@ -496,20 +496,20 @@ def test_without_a_driver_no_device_is_supported(backend, monkeypatch):
     assert not backend.supports_device("CUDA")
 
 
-def test_devices(backend, request):
+def test_only_existing_devices_are_supported(backend, request):
     on_cpu = request.config.getoption("--library") != "cupy"
     assert backend.supports_device("CPU") is on_cpu
     assert not backend.supports_device("TPU:7")
     for device in ("CPU:99", "", ":0", "CPU:", "CPU:0:0"):
         assert not backend.supports_device(device)
-    if on_cpu:  # the name that ONNX's own Device gives it
+    if on_cpu:  # the name that ONNX's own Device gives the CPU
         given = [np.ones((1, 1), np.float32), np.array([2, 1])]
         assert backend.run_model(parse_model(CHAIN), given, "CPU:0")[0].shape == (2, 1)
     with pytest.raises(tileops.UnsupportedError, match="the device is 'TPU'; "):
         backend.prepare(parse_model(CHAIN), "TPU")
 
 
-def test_an_unknown_option_is_no_option(backend):
+def test_unknown_options_are_refused(backend):
     with pytest.raises(TypeError, match="max_byte"):
         backend.prepare(parse_model(CHAIN), max_byte=1)
     with pytest.raises(TypeError, match="max_bytes"):
@@ -527,7 +527,7 @@ def test_unknown_libraries_are_refused():
                 make(name)
 
 
-# Models from people whom you do not trust
+# Models from untrusted sources
 
 
 def refused(backend, model, text):
@@ -536,8 +536,8 @@ def refused(backend, model, text):
     assert not backend.is_compatible(model)
 
 
-def test_an_output_that_stands_there_twice_is_refused(backend):
-    """Each would be a copy, which no node writes and no max_bytes counts."""
+def test_an_output_that_is_listed_twice_is_refused(backend):
+    """Each repetition would be a copy that no node writes and max_bytes does not count."""
     model = parse_model(CHAIN)
     model.graph.output.append(model.graph.output[0])
     refused(backend, model, "the graph lists an output twice")
@@ -549,7 +549,7 @@ def test_copies_of_inputs_count_against_max_bytes(backend):
         backend.run_node(node, [np.array([1])], max_bytes=7)
 
 
-def test_text_of_a_model_takes_no_more_than_its_bytes(backend):
+def test_text_of_a_model_is_not_padded_to_one_width(backend):
     words = [b"x" * 5_000, *[b""] * 5_000]
     tensor = helper.make_tensor("c", TensorProto.STRING, [5_001], words)
     node = helper.make_node("Constant", [], ["c"], value=tensor)
@@ -586,7 +586,7 @@ def test_malformed_tensors_are_refused(backend, change):
 
 
 @pytest.mark.parametrize("data_type", [77, -1])
-def test_a_constant_of_no_type_is_refused(backend, data_type):
+def test_a_constant_of_an_undefined_type_is_refused(backend, data_type):
     tensor = TensorProto(dims=[2], data_type=data_type, raw_data=bytes(8))
     node = helper.make_node("Constant", [], ["y"], value=tensor)
     declared = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
@@ -634,7 +634,7 @@ def test_a_model_may_import_onnx_s_own_domain_by_its_long_name(backend):
     model.opset_import[0].domain = "ai.onnx"
     try:
         onnx.checker.check_model(model)
-    except onnx.checker.ValidationError:  # an older ONNX
+    except onnx.checker.ValidationError:  # older versions of ONNX
         with pytest.raises(onnx.checker.ValidationError):
             backend.prepare(model)
         return
@@ -643,13 +643,13 @@ def test_a_model_may_import_onnx_s_own_domain_by_its_long_name(backend):
 
 
 def test_an_opset_that_onnx_does_not_know_is_refused(backend):
-    """Tile may mean something else there."""
+    """Tile may have another meaning in an unknown opset."""
     model = parse_model(CHAIN)
     model.opset_import[0].version = 99
     refused(backend, model, "the model's opset is 99; the onnx installed here knows 1 to")
 
 
-def test_an_initializer_that_is_no_such_input_is_refused_before_a_run(backend):
+def test_an_initializer_that_does_not_fit_its_input_is_refused_before_a_run(backend):
     for values, error in (([2.0], tileops.DTypeError), ([2, 2], tileops.ShapeError)):
         model = parse_model(
             '<ir_version: 8, opset_import: ["": 13]> g (float[2] x, int64[1] r) => (float[n] y) '
@@ -703,13 +703,13 @@ def test_tensors_without_values_or_shape_are_refused(backend):
         tileops.onnx.tile(torch.ones(1), nested)
 
 
-def test_a_name_that_is_no_text_is_refused(backend):
+def test_a_name_that_is_not_utf_8_is_refused(backend):
     raw = parse_model(CHAIN).SerializeToString().replace(b"front", b"\xff\xfe\xffnt")
     refused(backend, onnx.load_from_string(raw), "is not text")
 
 
 @pytest.mark.parametrize("name", [b"left", b"right", b"joined", b"both", b"axis", b"Concat"])
-def test_a_name_of_a_node_that_is_no_text_is_refused(backend, name):
+def test_a_name_in_a_node_that_is_not_utf_8_is_refused(backend, name):
     node = helper.make_node("Concat", ["left", "right"], ["joined"], name="both", axis=0)
     raw = node.SerializeToString().replace(name, b"\xff\xfe" + name[2:])
     with pytest.raises(tileops.UnsupportedError, match="is not text"):
@@ -732,7 +732,7 @@ def test_a_prepared_model_stays_as_it_was_checked(backend):
         assert run.run([x])[0].tolist() == [1, 2, 1, 2]
 
 
-def test_prepared_models_are_told_apart_as_other_backends_are(backend):
+def test_prepared_models_compare_by_identity(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (float[2, 3] x) => (float[m, n] y) '
         "<int64[2] counts = {2, 1}> { y = Tile (x, counts) }"
@@ -753,14 +753,14 @@ def test_text_of_a_model_is_repeated(backend):
     assert y.tolist() == ["a", "long text"] * 2
 
 
-def test_a_negative_size_that_is_declared_is_unknown_as_in_onnxruntime(backend):
+def test_a_declared_negative_size_is_unknown_as_in_onnxruntime(backend):
     model = parse_model(CHAIN)
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     given = [np.ones((3, 1), np.float32), np.array([2, 1])]
     assert backend.run_model(model, given)[0].shape == (6, 1)
 
 
-def test_what_is_too_large_for_the_checker_is_refused(backend, monkeypatch):
+def test_models_too_large_for_the_checker_are_refused(backend, monkeypatch):
     def check(*_):
         raise EncodeError("Failed to serialize proto")
 
@@ -773,7 +773,7 @@ def test_what_is_too_large_for_the_checker_is_refused(backend, monkeypatch):
         backend.run_node(node, [np.ones(1)])
 
 
-def test_graphs_inside_of_very_many_are_refused(backend):
+def test_deeply_nested_graphs_are_refused(backend):
     model = parse_model(CHAIN)
     graph = model.graph
     for _ in range(2000):
@@ -785,7 +785,7 @@ def test_graphs_inside_of_very_many_are_refused(backend):
     refused(backend, model, "graphs inside of 34 others")
 
 
-def test_a_foreign_byte_order_is_none_of_a_tensor(backend):
+def test_inputs_may_have_a_foreign_byte_order(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> '
         "g (float[2] x, int64[1] r) => (float[n] y) { y = Tile (x, r) }"
@@ -815,13 +815,13 @@ def test_external_data_in_a_list_of_tensors_are_not_followed(backend, tmp_path):
 
 
 def holding(graph):
-    """Make a node with a graph in an attribute of a name that ONNX's checker lets pass."""
+    """Make a node with a graph in an attribute whose name makes ONNX's checker accept it."""
     node = helper.make_node("Identity", ["x"], ["y"])
     node.attribute.append(helper.make_attribute("__graph", graph))
     return node
 
 
-def test_external_data_in_a_graph_inside_of_a_node_are_not_followed(backend, tmp_path):
+def test_external_data_in_a_graph_inside_a_node_are_not_followed(backend, tmp_path):
     same = [helper.make_node("Identity", ["t"], ["z"])]
     outputs = [helper.make_tensor_value_info("z", TensorProto.INT64, [1])]
     tensors = [external("t", tmp_path / "nothing")]
@@ -843,7 +843,7 @@ def test_external_data_in_a_list_of_sparse_tensors_are_not_followed(backend, tmp
     refused(backend, model, "its value is sparse")
 
 
-def test_graphs_inside_of_very_many_in_a_node_are_refused(backend):
+def test_deeply_nested_graphs_in_a_node_are_refused(backend):
     graph = helper.make_graph([], "inner", [], [])
     node = holding(graph)
     inner = node.attribute[0].g
@@ -857,7 +857,7 @@ def test_graphs_inside_of_very_many_in_a_node_are_refused(backend):
         backend.run_node(node, [np.ones(1)])
 
 
-def test_one_name_may_stand_for_two_values(backend):
+def test_run_node_takes_one_name_for_two_values(backend):
     node = helper.make_node("Tile", ["x", "x"], ["y"])
     assert backend.run_node(node, [np.array([2]), np.array([3])])[0].tolist() == [2, 2, 2]
     assert backend.run_node(node, {"x": np.array([2])})[0].tolist() == [2, 2]
@@ -865,7 +865,7 @@ def test_one_name_may_stand_for_two_values(backend):
     assert backend.run_node(node, [np.array([n]) for n in (1, 2, 3)])[0].tolist() == [1, 2, 3]
 
 
-def test_defaults_are_what_the_model_declares(backend):
+def test_defaults_must_match_what_the_model_declares(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (int64[7] x) => (int64[7] y) '
         "<float[2] x = {1, 2}> { y = Identity (x) }"
@@ -874,7 +874,7 @@ def test_defaults_are_what_the_model_declares(backend):
         backend.prepare(model)
 
 
-def test_concat_of_text_counts_what_it_writes(backend):
+def test_max_bytes_counts_the_text_that_concat_writes(backend):
     node = helper.make_node("Concat", ["a", "b"], ["y"], axis=0)
     narrow, wide = np.array(["a"] * 100), np.array(["a" * 50])
     with pytest.raises(tileops.OutputTooLargeError, match="takes 20200 bytes"):
@@ -883,7 +883,7 @@ def test_concat_of_text_counts_what_it_writes(backend):
     assert y.nbytes == 20_200
 
 
-def test_concat_had_an_axis_of_its_own_before_opset_4(backend):
+def test_concat_has_a_default_axis_before_opset_4(backend):
     node = helper.make_node("Concat", ["x", "x"], ["y"])
     (y,) = backend.run_node(node, [np.ones((2, 3))] * 2, opset_version=3)
     assert y.shape == (2, 6)
@@ -891,7 +891,7 @@ def test_concat_had_an_axis_of_its_own_before_opset_4(backend):
 
 def test_a_malformed_node_is_refused_by_the_checker(backend):
     for node in (
-        helper.make_node("Concat", ["x", "x"], ["y"]),  # an axis is required now
+        helper.make_node("Concat", ["x", "x"], ["y"]),  # the current opset requires an axis
         helper.make_node("Tile", ["x", "r"], ["y"], axis=1),
     ):
         with pytest.raises(onnx.checker.ValidationError):
@@ -904,7 +904,7 @@ def test_a_value_that_no_node_makes_may_be_declared(backend):
     backend.prepare(model)
 
 
-def test_declared_sizes_of_zero_count_and_unknown_ones_do_not(backend):
+def test_declared_sizes_of_zero_are_checked_and_unknown_sizes_are_not(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (float[0, n] x) => (float[0, n] y) '
         "{ y = Identity (x) }"
@@ -917,7 +917,7 @@ def test_declared_sizes_of_zero_count_and_unknown_ones_do_not(backend):
         backend.run_model(model, [np.ones((2, 3), np.float32)])
 
 
-def test_concat_takes_axes_that_there_are(backend):
+def test_concat_refuses_axes_out_of_range(backend):
     node = helper.make_node("Concat", ["x", "x"], ["y"], axis=-2)
     assert backend.run_node(node, [np.ones((2, 3))] * 2)[0].shape == (4, 3)
     for axis in (2, -3, -(2**31)):
@@ -940,14 +940,14 @@ def test_an_output_may_be_an_input_of_the_first_node(backend):
     assert (counts.tolist(), tiled.shape) == ([3], (6,))
 
 
-def test_names_that_are_no_text_are_refused(backend):
+def test_models_with_names_that_are_not_utf_8_are_incompatible(backend):
     model = parse_model(CHAIN)
     for name in (b"Tile", b"axis"):
         broken = model.SerializeToString().replace(name, b"\xff\xfe" + name[2:])
         assert not backend.is_compatible(onnx.load_from_string(broken))
 
 
-def test_an_output_that_is_copied_is_named(backend):
+def test_the_error_for_a_copied_output_names_it(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) '
         "{ y = Identity (x) }"
@@ -956,7 +956,7 @@ def test_an_output_that_is_copied_is_named(backend):
         backend.run_model(model, [np.ones(2, np.float32)], max_bytes=7)
 
 
-def test_wrong_kinds_of_options_are_refused(backend):
+def test_options_of_wrong_types_or_values_are_refused(backend):
     node = helper.make_node("Identity", ["x"], ["y"])
     for opset in ("13", True, 13.0):
         with pytest.raises(tileops.DTypeError, match=r"opset_version is .*; pass an int"):

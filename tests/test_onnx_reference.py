@@ -1,4 +1,4 @@
-"""Whole models on ONNX's reference evaluator, with Tile and Expand from here."""
+"""Whole models on ONNX's reference evaluator, with this package's Tile and Expand."""
 
 import numpy as np
 import onnx
@@ -32,7 +32,7 @@ def evaluator(request):
     return lambda model: ReferenceEvaluator(parse_model(model), new_ops=ops)
 
 
-def test_a_model_with_other_operators(evaluator, rng):
+def test_a_model_with_other_operators_runs(evaluator, rng):
     keys = rng.standard_normal((1, 2, 3, 4)).astype(np.float32)
     query = rng.standard_normal((5, 4)).astype(np.float32)
     y, scale = evaluator(MODEL).run(
@@ -42,7 +42,7 @@ def test_a_model_with_other_operators(evaluator, rng):
     assert np.array_equal(scale, np.full((5, 4), 0.5, np.float32))
 
 
-def test_bits_survive(evaluator, rng):
+def test_bits_survive_in_the_evaluator(evaluator, rng):
     x = variants.random_bits(rng, "float32", 4, (300, 1)).view("f4")
     model = (
         '<ir_version: 8, opset_import: ["": 13]> g (float[n, m] x, int64[2] s) => (float[a, b] y)'
@@ -52,7 +52,7 @@ def test_bits_survive(evaluator, rng):
     assert y.tobytes() == np.repeat(x.view("u4"), 2, axis=1).tobytes()
 
 
-def test_refusals_are_the_package_s_own(evaluator):
+def test_errors_are_those_of_the_package(evaluator):
     model = evaluator(
         '<ir_version: 8, opset_import: ["": 13]> g (float[n, m] x, int64[k] r) => (float[a, b] y)'
         "{ y = Tile (x, r) }"
@@ -68,7 +68,7 @@ def test_refusals_are_the_package_s_own(evaluator):
         model.run(None, {"x": x, "r": np.array([2, 2], np.int32)})
 
 
-def test_the_version_is_that_of_the_opset(evaluator):
+def test_the_opset_selects_the_version_of_an_operator(evaluator):
     old = evaluator(
         '<ir_version: 3, opset_import: ["": 4]> g (float[n] x, float t, float a) => (float[m] y)'
         "{ y = Tile (x, t, a) }"
@@ -89,7 +89,7 @@ def test_an_operator_that_an_opset_lacks_is_named(evaluator):
 
 
 @pytest.mark.library("numpy")
-def test_a_subgraph_uses_them_too(evaluator):
+def test_operators_in_subgraphs_are_also_replaced(evaluator):
     model = evaluator(
         '<ir_version: 8, opset_import: ["": 13]> g (bool c, float[2] x) => (float[n] y) {'
         "  r = Constant <value_ints = [2, 1]> ()"
@@ -122,7 +122,7 @@ def test_a_node_with_too_few_inputs_is_named():
         ReferenceEvaluator(model, new_ops=new_ops).run(None, {"x": np.ones(1, np.float32)})
 
 
-def test_functions_of_a_model_are_inlined_first():
+def test_functions_must_be_inlined_to_use_the_package():
     model = parse_model("""
         <ir_version: 8, opset_import: ["": 13, "local": 1]>
         g (float[2, 3] x, int64[k] repeats) => (float[a, b] y) { y = local.Wall (x, repeats) }
@@ -139,7 +139,7 @@ def test_functions_of_a_model_are_inlined_first():
 
 
 @pytest.mark.library("numpy")
-def test_an_error_of_another_kind_stays_what_it_is(monkeypatch):
+def test_the_evaluator_names_an_unexpected_error_as_the_cause(monkeypatch):
     def fail(*_):
         raise TypeError("another")
 

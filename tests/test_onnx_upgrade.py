@@ -1,4 +1,4 @@
-"""Tile-1 becomes Tile-13; that the meaning stays is tested on onnxruntime, in conformance/."""
+"""Tile-1 becomes Tile-13; conformance/ tests on onnxruntime that models keep their meaning."""
 
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ def constant(tiles=2.0, axis=1.0, sizes="2, 3"):
     )
 
 
-def test_constant_counts_become_a_constant():
+def test_constant_counts_become_a_constant_of_repeats():
     model = constant()
     model.graph.node[2].doc_string = "as wide as the room"
     upgraded = upgrade(model)
@@ -48,7 +48,7 @@ def test_constant_counts_become_a_constant():
     assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
 
 
-def test_a_description_that_is_no_text_stays():
+def test_a_doc_string_that_is_not_utf_8_is_kept():
     model = constant()
     model.graph.node[2].doc_string = "as wide as the room"
     raw = model.SerializeToString().replace(b"as wide", b"\xff\xfe wide")
@@ -62,7 +62,7 @@ def test_a_model_may_import_onnx_s_own_domain_by_its_long_name():
     model.opset_import[0].domain = "ai.onnx"
     try:
         onnx.checker.check_model(model)
-    except onnx.checker.ValidationError:  # an older ONNX
+    except onnx.checker.ValidationError:  # older versions of ONNX
         with pytest.raises(onnx.checker.ValidationError):
             upgrade(model)
         return
@@ -73,7 +73,7 @@ def test_a_model_may_import_onnx_s_own_domain_by_its_long_name():
 
 
 def test_another_tensor_of_a_constant_is_not_its_value():
-    """ONNX's checker lets any attribute pass whose name begins with two underscores."""
+    """ONNX's checker accepts any attribute whose name begins with two underscores."""
     model = constant()
     value = helper.make_attribute("value", numpy_helper.from_array(np.float32(2)))
     note = helper.make_attribute("__note", numpy_helper.from_array(np.float32(3)))
@@ -168,13 +168,13 @@ def test_a_computed_count_that_is_not_whole_still_fails(tiles):
         ({"axis": 0.5}, tileops.ShapeError, r"^node 'wall' .Tile.: Tile-1: axis is 0\.5.*whole"),
     ],
 )
-def test_a_constant_that_tile_1_refuses_is_refused_now(counts, error, text):
+def test_a_constant_that_tile_1_refuses_is_refused_by_the_upgrade(counts, error, text):
     with pytest.raises(error, match=text):
         upgrade(constant(**counts))
 
 
-def test_other_nodes_are_converted_with_the_shapes_that_this_gives():
-    """Add's old broadcasting needs the size of what a Tile-1 gives."""
+def test_other_nodes_are_converted_with_the_shapes_of_tile_1_results():
+    """Add's old broadcasting needs the sizes of a Tile-1's result."""
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 4]> g (float[2, 3] x, float[4] w) => (float[4, 3] y) {'
         "  two = Constant <value = float {2.0}> ()"
@@ -198,7 +198,7 @@ def test_a_chain_of_tiles_is_rewritten_from_the_front():
     assert run(upgraded, t0=X[0, :2]).shape == (64,)
 
 
-def test_the_sizes_of_a_tile_may_tell_the_rank_of_another():
+def test_the_rank_of_a_tile_may_follow_from_the_sizes_of_another():
     model = parse_model("""
         <ir_version: 3, opset_import: ["": 5]>
         g (float[1, 2] x) => (float[a, b] y, float[c, d] z) {
@@ -230,7 +230,7 @@ def test_the_rank_of_a_computed_tile_is_that_of_its_input(sizes, node, ends):
     assert [kind for kind in kinds(upgrade(model)) if kind != "Constant"][-len(ends) :] == ends
 
 
-def test_a_chain_takes_no_more_passes_than_a_node(monkeypatch):
+def test_a_chain_of_tiles_takes_as_many_inference_passes_as_one(monkeypatch):
     infer, passes = onnx.shape_inference.infer_shapes, []
     monkeypatch.setattr(
         onnx.shape_inference, "infer_shapes", lambda *a, **k: passes.append(a) or infer(*a, **k)
@@ -250,7 +250,7 @@ def test_a_chain_takes_no_more_passes_than_a_node(monkeypatch):
     assert np.array_equal(run(upgraded, x=X[:1, :1]), np.tile(X[:1, :1], (1, 2**17)))
 
 
-def test_subgraphs_are_rewritten_too():
+def test_subgraphs_are_also_rewritten():
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 1]> g (bool c, float[2, 3] x, float t)'
         " => (float[a, b] y) { zero = Constant <value = float {0.0}> ()"
@@ -266,7 +266,7 @@ def test_subgraphs_are_rewritten_too():
 
 
 def nested(outside, make_inside):
-    """Return a model with nodes outside of an If, which make y, and some inside its branches."""
+    """Return a model whose nodes outside an If make y, and whose branches hold other nodes."""
 
     def value(name):
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, [None])
@@ -292,7 +292,7 @@ def tile_by_constants(x, name):
     return [constant("t", 2.0), constant("a", 0.0), tile]
 
 
-def test_counts_are_dropped_from_branches_too():
+def test_counts_are_also_dropped_from_branches():
     model = nested(tile_by_constants("x", "y"), lambda name: tile_by_constants("x", name))
     upgraded = upgrade(model)
     branches = [attribute.g for attribute in upgraded.graph.node[-1].attribute]
@@ -301,8 +301,8 @@ def test_counts_are_dropped_from_branches_too():
     assert np.array_equal(run(upgraded, c=np.array(True), x=X[0]), np.tile(X[0], 2))
 
 
-def test_what_the_converter_adds_to_branches_is_no_input_of_old_models():
-    """From opset 11 on, the pads of a Pad are an input, for which its adapter adds a tensor."""
+def test_tensors_added_to_branches_of_old_models_are_not_inputs():
+    """From opset 11 on, the pads of a Pad are an input, for which the adapter adds a tensor."""
 
     def pad(name):
         return helper.make_node("Pad", ["x"], [name], pads=[0, 1])
@@ -314,7 +314,7 @@ def test_what_the_converter_adds_to_branches_is_no_input_of_old_models():
     assert np.array_equal(wall, np.tile(wide, 2))
 
 
-def test_a_constant_that_others_use_stays():
+def test_a_constant_with_other_uses_is_kept():
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 5]> g (float[2] x) => (float[n] y, float tiles) {'
         "  tiles = Constant <value = float {2.0}> ()  axis = Constant <value = float {0.0}> ()"
@@ -323,7 +323,7 @@ def test_a_constant_that_others_use_stays():
     assert kinds(upgrade(model)) == ["Constant", "Constant", "Tile"]
 
 
-def test_new_names_are_new():
+def test_new_names_differ_from_existing_ones():
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 5]> g (float[2] y_Constant_0) => (float[n] y) {'
         "  t = Constant <value = float {2.0}> ()  a = Constant <value = float {0.0}> ()"
@@ -343,7 +343,7 @@ def test_a_model_without_tile_1_is_copied(opset):
     assert copy.SerializeToString() == model.SerializeToString()
 
 
-def test_declared_types_stay_as_they_were():
+def test_declared_types_are_kept():
     both = parse_model(
         '<ir_version: 4, opset_import: ["": 5]> g (float[2,3] x) => (float[r,s] y, float[p,q] x) {'
         "  two = Constant <value = float {2.0}> ()  one = Constant <value = float {1.0}> ()"
@@ -355,7 +355,7 @@ def test_declared_types_stay_as_they_were():
         assert list(upgraded.graph.output) == list(model.graph.output)
 
 
-def test_what_the_converter_cannot_do_is_said():
+def test_errors_name_what_cannot_be_converted():
     text = r"^node 'sum' .Add.: .*cannot convert it to opset 13: .*; declare the shapes of its inp"
     with pytest.raises(tileops.UnsupportedError, match=text):
         upgrade(followed_by("[sum] z = Add <axis = 0, broadcast = 1> (y, w)  last = Relu (z)"))
@@ -396,7 +396,7 @@ def test_external_data_are_not_followed(tmp_path):
 
 
 def test_external_constants_are_not_followed(tmp_path, monkeypatch):
-    """Else a model could bring the bytes of any file here into its graph."""
+    """Otherwise, a model could copy the bytes of any file on this machine into its graph."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "secret").write_bytes(np.float32(2).tobytes())
     model = constant()
@@ -434,7 +434,7 @@ def test_types_that_tile_1_refuses_are_refused(types, error, text, is_constant):
         upgrade(model)
 
 
-def test_names_of_unused_inputs_are_taken():
+def test_new_names_differ_from_unused_inputs():
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 5]> '
         "g (float[2] x, float y_Constant_0) => (float[n] y) {"
@@ -461,8 +461,8 @@ def test_branches_may_give_one_name_to_different_constants():
         assert np.array_equal(y, np.tile(X, (repeats, 1)))
 
 
-def test_what_is_dropped_is_declared_no_more():
-    """ONNX's shape inference declares the constants that were counts."""
+def test_declarations_of_dropped_values_are_dropped():
+    """ONNX's shape inference declares the constants that held the counts."""
     model = onnx.shape_inference.infer_shapes(constant())
     counts = {
         name for node in model.graph.node if node.op_type == "Tile" for name in node.input[1:]
@@ -473,7 +473,7 @@ def test_what_is_dropped_is_declared_no_more():
     assert {value.name for value in graph.value_info} <= made
 
 
-def test_unused_initializers_go_where_they_are_no_inputs():
+def test_unused_initializers_that_are_not_inputs_are_dropped():
     model = parse_model(
         '<ir_version: 4, opset_import: ["": 5]> g (float[2] x) => (float[n] y) '
         "<float t = {2}, float a = {0}> { y = Tile (x, t, a) }"
@@ -484,8 +484,8 @@ def test_unused_initializers_go_where_they_are_no_inputs():
     assert not upgraded.graph.initializer
 
 
-def test_loop_bodies_of_one_name_keep_their_own_types():
-    """The bodies' value `v` has rank 2 in the one and rank 1 in the other."""
+def test_loop_bodies_with_the_same_name_keep_their_own_types():
+    """The value `v` has rank 2 in one body and rank 1 in the other."""
     body = (
         "Loop (m, c, t) < body = b (int64 i, bool c_in, float k_in) "
         "=> (bool c_out, float k_out, {kind} s) {{"
@@ -507,7 +507,7 @@ def test_loop_bodies_of_one_name_keep_their_own_types():
     assert z.ravel().tolist() == X[0, :2].tolist() * 4
 
 
-def test_a_branch_that_declares_a_shape_of_no_type_is_refused():
+def test_a_branch_that_declares_a_shape_without_a_type_is_refused():
     model = onnx.parser.parse_model("""
         <ir_version: 4, opset_import: ["": 5]> g (float[2, 3] x, bool c) => (float[a, b] y) {
             y = If (c) <
@@ -571,7 +571,7 @@ def test_functions_beside_a_tile_1_are_refused_and_others_kept():
     assert upgrade(newer) == newer
 
 
-def test_a_tile_of_another_domain_is_another_operator():
+def test_a_tile_of_another_domain_is_kept():
     model = parse_model(WITH.format(inputs="float[2] p", node="own.Tile (p)"))
     assert ("Tile", "own") in {(node.op_type, node.domain) for node in upgrade(model).graph.node}
 
@@ -583,8 +583,8 @@ def test_a_malformed_model_is_refused_by_the_checker():
         upgrade(model)
 
 
-def test_a_constant_count_is_one_after_a_computed_one_too():
-    """The rank of what a computed count gives is that of its input."""
+def test_a_constant_count_stays_constant_after_a_computed_one():
+    """The result of a computed count has the rank of its input."""
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 5]> g (float[2, 3] x, float t) => (float[a, b] y) {'
         "  two = Constant <value = float {2.0}> ()  one = Constant <value = float {1.0}> ()"
@@ -595,7 +595,7 @@ def test_a_constant_count_is_one_after_a_computed_one_too():
     assert np.array_equal(run(upgraded, x=X, t=np.float32(3)), np.tile(X, (1, 6)))
 
 
-def test_declared_shapes_of_other_values_count_and_stay():
+def test_declared_shapes_of_other_values_are_used_and_kept():
     model = parse_model(WITH.format(inputs="float[2] p", node="own.Any (p)  w = Tile (z, t, one)"))
     model.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3]))
     upgraded = upgrade(model)
@@ -604,8 +604,8 @@ def test_declared_shapes_of_other_values_count_and_stay():
 
 
 @pytest.mark.parametrize("ir_version, is_tensor", [(3, False), (4, True)])
-def test_what_adapters_add_is_as_the_format_has_it(ir_version, is_tensor):
-    """Old models have initializers of inputs only, and keep these."""
+def test_constants_of_adapters_fit_the_ir_version(ir_version, is_tensor):
+    """Only inputs of old models may have initializers: those stay, and nothing is added to them."""
     model = parse_model(
         f'<ir_version: {ir_version}, opset_import: ["": 5]> '
         "g (float[2, 3] x, float tiles) => (float[a, b] y) <float tiles = {3}> {"
@@ -700,7 +700,7 @@ def test_a_node_of_another_domain_that_holds_several_graphs_is_refused():
         ("float[3,2] p", "own.Constant (p)"),
     ],
 )
-def test_nodes_whose_meaning_stays_are_converted(inputs, node):
+def test_nodes_that_keep_their_meaning_are_converted(inputs, node):
     upgraded = upgrade(parse_model(WITH.format(inputs=inputs, node=node)))
     assert upgraded.opset_import[0].version == 13
 
@@ -727,7 +727,7 @@ def test_a_default_of_another_shape_than_its_input_is_refused():
         upgrade(model)
 
 
-def test_an_input_of_no_type_is_refused():
+def test_an_input_without_a_type_is_refused():
     model = parse_model(
         '<ir_version: 4, opset_import: ["": 5]> g (float[2] x, float t) => (float[n] y) '
         "{ zero = Constant <value = float {0.0}> ()  y = Tile (x, t, zero) }"
@@ -739,7 +739,7 @@ def test_an_input_of_no_type_is_refused():
 
 @pytest.mark.parametrize("kind", ["float", "double", "int64"])
 def test_an_input_of_unknown_type_takes_counts_of_every_type_of_tile_1(kind):
-    """Nothing is known of what a node of another domain makes."""
+    """The results of nodes from other domains have unknown types."""
     text = (
         '<ir_version: 7, opset_import: ["": 5, "other": 1]> g (float[2] x) => (float[n] y) {'
         f"  tiles = Constant <value = {kind} {{2}}> ()  axis = Constant <value = {kind} {{0}}> ()"
@@ -750,7 +750,7 @@ def test_an_input_of_unknown_type_takes_counts_of_every_type_of_tile_1(kind):
         upgrade(parse_model(text.replace(f"{kind} {{2}}", "int32 {2}")))
 
 
-def test_what_is_no_model_is_refused():
+def test_values_that_are_not_models_are_refused():
     with pytest.raises(tileops.DTypeError, match="the model is NoneType; pass an onnx"):
         upgrade(None)
 
@@ -780,7 +780,7 @@ def test_constants_that_adapters_add_are_nodes_in_an_old_model():
 
 
 @pytest.mark.parametrize("declared", ["float[2, 3]", "float[6]", "double[a, b]"])
-def test_a_wrong_declaration_is_refused_as_one(declared):
+def test_a_wrong_declaration_is_refused(declared):
     model = parse_model(
         f'<ir_version: 4, opset_import: ["": 5]> g (float[2, 3] x) => ({declared} y) {{'
         "  two = Constant <value = float {2.0}> ()  one = Constant <value = float {1.0}> ()"
@@ -790,7 +790,7 @@ def test_a_wrong_declaration_is_refused_as_one(declared):
         upgrade(model)
 
 
-def test_odd_models_are_refused():
+def test_undefined_types_reserved_domains_and_broken_names_are_refused():
     strange = constant()
     strange.graph.input[0].type.tensor_type.elem_type = 999
     with pytest.raises(tileops.UnsupportedError, match="'x' is declared of type 999"):
@@ -807,8 +807,8 @@ def test_odd_models_are_refused():
 
 
 @pytest.mark.parametrize("depth", [34, 60, 2000])
-def test_what_no_file_holds_is_refused(depth):
-    """The checker writes it out, cannot read it, and says why or not, depending on its version."""
+def test_graphs_nested_too_deeply_for_a_file_are_refused(depth):
+    """The checker writes a file, cannot read it, and says why only in some of its versions."""
     model = constant()
     graph = model.graph
     for _ in range(depth):

@@ -40,7 +40,7 @@ def test_expand_is_a_view_by_default_where_the_library_has_views(xp, x):
 
 
 @BOTH
-def test_copy_false_is_a_view_or_an_error(xp, x, operator):
+def test_copy_false_gives_a_view_or_an_error(xp, x, operator):
     if xp.has_views:
         assert xp.shares(operator(x, (3, 1, 4), copy=False), x)
     else:
@@ -49,7 +49,7 @@ def test_copy_false_is_a_view_or_an_error(xp, x, operator):
     assert xp.shares(operator(x, (1, 1), copy=False), x)
 
 
-def test_what_has_no_axes_or_no_elements_has_views(xp, bits):
+def test_arrays_without_axes_or_elements_have_views(xp, bits):
     one, none = (xp.make(of, "float32") for of in (bits[0, 0, ...], bits[:0]))
     for copy in (None, False):
         assert xp.bits(tileops.tile(one, (), copy=copy)).tobytes() == bits[0].tobytes()
@@ -72,13 +72,13 @@ def test_copy_false_names_no_axis_that_is_a_view():
 
 @BOTH
 @pytest.mark.parametrize("copy", [0, 1, "yes", np.True_])
-def test_copy_takes_three_values(x, operator, copy):
+def test_copy_must_be_true_false_or_none(x, operator, copy):
     with pytest.raises(TypeError, match=r"copy is .*must be True"):
         operator(x, 1, copy=copy)
 
 
 @BOTH
-def test_max_bytes_is_a_limit_on_what_is_written(x, operator):
+def test_max_bytes_limits_the_bytes_written(x, operator):
     assert tuple(operator(x, (2, 5), copy=True, max_bytes=80).shape)[-1] == 5
     with pytest.raises(
         tileops.OutputTooLargeError, match=r"shape \(2, 6\) takes 48 bytes.*max_bytes=47"
@@ -112,7 +112,7 @@ class BadIndex:
 @pytest.mark.parametrize(
     "limit", [1.5, True, np.True_, "1", [3], np.array(3), np.array([3, 4]), BadIndex()]
 )
-def test_max_bytes_is_an_integer(x, limit):
+def test_max_bytes_must_be_an_integer(x, limit):
     for call in (
         lambda: tileops.tile(x, 1, max_bytes=limit),
         lambda: tileops.expand(x, 1, max_bytes=limit),
@@ -145,7 +145,7 @@ def test_sizes_past_int64_never_reach_the_library(x, repeats):
 
 @pytest.mark.library("numpy")
 def test_a_million_sizes_are_refused_before_they_are_multiplied():
-    """All of them would take many minutes, in which nothing interrupts the interpreter."""
+    """To multiply all of them takes many minutes, in which nothing can interrupt Python."""
     counts = (2**62,) * 2**20
     for shape in (tileops.tile_shape, tileops.expand_shape):
         with pytest.raises(tileops.OutputTooLargeError, match=r"multiply to 2\*\*\d+ or more"):
@@ -153,7 +153,7 @@ def test_a_million_sizes_are_refused_before_they_are_multiplied():
 
 
 @pytest.mark.library("numpy")
-def test_sizes_of_one_hide_no_sizes_behind_them():
+def test_large_sizes_after_many_ones_are_counted():
     with pytest.raises(tileops.OutputTooLargeError, match=r"multiply to 18446744073709551616, "):
         tileops.tile_shape((1,) * 200 + (2**32, 2**32), 1)
 
@@ -167,7 +167,7 @@ def test_views_past_int64_never_reach_the_library(x, shape):
 
 
 @pytest.mark.library("array_api_strict", "jax", "dask")
-def test_out_is_refused_where_arrays_are_not_written(xp, x):
+def test_out_is_refused_by_libraries_that_cannot_write_to_it(xp, x):
     out = xp.make(np.zeros((2, 2), "V4"), "float32")
     with pytest.raises(TypeError, match=rf"out= takes arrays of NumPy.* an array of {xp.library};"):
         tileops.tile(x, 2, out=out)
@@ -177,7 +177,7 @@ WRITES = pytest.mark.library("numpy", "torch", "cupy")
 
 
 def holding(xp, bits, layout):
-    """Make a writable array of some layout that holds these bits."""
+    """Make a writable array in the given layout that holds these bits."""
     return {"plain": xp.plain, "strided": xp.strided}[layout](bits, "float32")
 
 
@@ -267,7 +267,7 @@ def test_an_axis_of_one_index_may_have_any_stride(xp, rng):
 
 
 @WRITES
-def test_out_over_itself_is_refused(xp, bits):
+def test_an_out_that_overlaps_itself_is_refused(xp, bits):
     base = xp.plain(np.zeros((1, 1), "V4"), "float32")
     out = tileops.expand(base, (2, 3), copy=False)
     with pytest.raises(tileops.OutputError, match=r"overlap or interleave|read-only"):
@@ -287,7 +287,7 @@ def test_out_over_itself_is_refused(xp, bits):
     ],
 )
 @pytest.mark.parametrize("dtype", [np.uint8, np.float64])
-def test_overlap_is_seen_to_a_byte_in_either_direction(x, out, dtype):
+def test_overlap_is_detected_to_the_byte_in_either_direction(x, out, dtype):
     memory = np.arange(6, dtype=dtype)
     with pytest.raises(tileops.OutputError, match="overlaps the input"):
         tileops.tile(memory[x], 1, out=memory[out])

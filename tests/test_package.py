@@ -1,4 +1,4 @@
-"""The package as a whole: its names, its imports, its isolation."""
+"""The package as a whole: its names, its imports, and its independence of other libraries."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ def run(code):
     return done.stdout
 
 
-def test_the_public_names():
+def test_the_public_names_are_complete():
     operators = {
         f"{name}{part}" for name in ("tile", "expand") for part in ("", "_shape", "_adjoint")
     }
@@ -31,23 +31,23 @@ def test_the_public_names():
     assert all(hasattr(tileops, name) for name in tileops.__all__)
 
 
-def test_the_version_stands_in_one_place():
+def test_the_installed_version_is_that_of_the_package():
     assert version("array-tileops") == tileops.__version__
 
 
-def test_numpy_and_array_api_compat_are_all_that_is_needed():
+def test_only_numpy_and_array_api_compat_are_required():
     needed = [r for r in requires("array-tileops") if "extra ==" not in r]
     assert sorted(re.match(r"[\w-]+", r)[0] for r in needed) == ["array-api-compat", "numpy"]
 
 
-def test_importing_imports_no_library():
+def test_importing_the_package_imports_no_library():
     others = (*OTHERS, "cyclopts", "rich", "PIL")
     code = f"import sys, tileops; print([m for m in {others} if m in sys.modules])"
     assert run(code) == "[]\n"
 
 
-def test_a_system_may_lack_what_linux_has():
-    """macOS keeps no thread to a processor, Windows forks none, and Pyodide starts none."""
+def test_copies_work_on_systems_that_lack_features_of_linux():
+    """macOS binds no thread to a processor, Windows cannot fork, and Pyodide starts no thread."""
     code = (
         "import _thread, mmap, os\n"
         "lacking = {\n"
@@ -85,7 +85,7 @@ def test_using_numpy_imports_no_library():
 
 
 def test_no_call_on_numpy_imports_anything():
-    """A fork while another thread imports leaves the child waiting for the end of that."""
+    """A child forked while another thread imports would wait forever for that import to end."""
     code = (
         "import sys, numpy as np, tileops\n"
         "before = set(sys.modules)\n"
@@ -135,7 +135,7 @@ def test_the_modules_that_need_onnx_are_imported_when_asked_for():
     assert run(code) == expected
 
 
-def test_what_onnx_itself_lacks_is_said_by_its_own_error(monkeypatch):
+def test_an_import_error_from_within_onnx_is_passed_on(monkeypatch):
     def fail(_):
         raise ModuleNotFoundError("No module named 'google'", name="google")
 
@@ -145,7 +145,7 @@ def test_what_onnx_itself_lacks_is_said_by_its_own_error(monkeypatch):
         _ = tileops.onnx.upgrade
 
 
-def test_each_error_is_a_builtin_too():
+def test_each_error_is_also_a_builtin_error():
     for name in set(errors.__all__) - {"TileOpsError"}:
         error = getattr(tileops, name)
         assert issubclass(error, tileops.TileOpsError)
@@ -157,7 +157,7 @@ def test_each_error_is_a_builtin_too():
 @pytest.mark.parametrize(
     "torch", ["None", "types.ModuleType('torch')", "types.SimpleNamespace(Tensor=int)"]
 )
-def test_a_torch_that_is_blocked_or_half_imported_disturbs_nobody(torch):
+def test_a_blocked_or_half_imported_torch_does_not_disturb_numpy(torch):
     code = (
         f"import sys, types; sys.modules['torch'] = {torch}\n"
         "import numpy as np, tileops\n"
@@ -168,7 +168,7 @@ def test_a_torch_that_is_blocked_or_half_imported_disturbs_nobody(torch):
 
 @pytest.mark.library("array_api_strict", "dask")
 @pytest.mark.parametrize("state", ["None", "types.ModuleType(name)"])
-def test_no_library_that_is_blocked_or_half_imported_disturbs_another(request, state):
+def test_blocked_or_half_imported_libraries_do_not_disturb_others(request, state):
     library = request.config.getoption("--library").replace("dask", "dask.array")
     code = (
         f"import sys, types, {library} as xp\n"

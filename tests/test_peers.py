@@ -1,4 +1,4 @@
-"""What the README says of the libraries' own operations is still so, and is right here."""
+"""What the README says of the libraries' own operations still holds, and is right here."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ INT8 = np.array([100, 100], np.int8)
 
 
 @pytest.mark.library("numpy")
-def test_numpy():
+def test_the_readme_is_right_about_numpy():
     empty = np.empty((0, 3))
     assert np.tile(empty, (-1, 1)).shape == (0, 3)
     with pytest.raises(tileops.RepeatsError):
@@ -34,7 +34,7 @@ def test_numpy():
 
 
 @pytest.mark.library("torch")
-def test_torch():
+def test_the_readme_is_right_about_torch():
     import torch
 
     x = torch.ones(3)
@@ -52,7 +52,7 @@ def test_torch():
 
 
 @pytest.mark.library("jax")
-def test_jax():
+def test_the_readme_is_right_about_jax():
     import jax
     import jax.numpy as jnp
 
@@ -75,7 +75,7 @@ def test_jax():
 
 
 @pytest.mark.library("dask")
-def test_dask():
+def test_the_readme_is_right_about_dask():
     import dask.array as da
 
     assert da.tile(da.from_array(np.ones(3, ">f8")), 2).dtype == np.dtype("<f8")
@@ -90,7 +90,7 @@ def test_dask():
 
 
 @pytest.mark.library("array_api_strict")
-def test_the_standard():
+def test_the_readme_is_right_about_the_standard():
     import array_api_strict as xp
 
     with pytest.raises(TypeError, match="must be a tuple"):

@@ -1,4 +1,4 @@
-"""Threads that share large copies: the same bytes, and no more of them than were allowed."""
+"""Threads that share large copies write the same bytes, and are no more than allowed."""
 
 import _thread
 import contextvars
@@ -27,7 +27,7 @@ SHAPE, REPEATS = (7, 1, 100_021, 3), (3, 4, 1)  # 25 MB of bytes, which three th
 
 
 def fork():
-    """Fork, though there are threads; a child that waits for its parent's ends by an alarm."""
+    """Fork despite running threads; an alarm ends a child that waits for its parent's threads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: fork with threads
         child = os.fork()
@@ -63,7 +63,7 @@ def shared(monkeypatch):
 
 @pytest.fixture
 def eager(monkeypatch):
-    """Have a thread for each MiB of a result."""
+    """Use one thread for each MiB of a result."""
     monkeypatch.setattr(_plan_cost, "SHARED", 2**20)
     forget_plans()
     yield
@@ -78,7 +78,7 @@ def test_any_number_of_threads_writes_the_same_bytes(x, shared, monkeypatch, thr
     counts = (REPEATS, (1, 1, 12), (5, 1, 1, 1), (2, 3, 1, 2))
     for repeats in counts:
         assert np.array_equal(tileops.tile(x, repeats), np.tile(x, repeats))
-    shared.clear()  # not each new result is made by steps
+    shared.clear()  # some new results are not made in parts
     for repeats in counts:
         expected = np.tile(x, repeats)
         out = np.zeros_like(expected)
@@ -88,14 +88,14 @@ def test_any_number_of_threads_writes_the_same_bytes(x, shared, monkeypatch, thr
 
 @pytest.fixture
 def pinned(monkeypatch):
-    """Record which threads are kept to which processors, on a machine of four: 0, 1, 4 and 5."""
+    """Record which threads are bound to which processors, on a machine with 0, 1, 4 and 5."""
     calls = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 5}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda *call: calls.append(call), raising=False)
     pool = _threads._Pool()
     be_at(None, monkeypatch)
     pool.start(lambda: None, 2)
-    while len(pool._helpers) < 2:  # else it would depend on when they begin
+    while len(pool._helpers) < 2:  # so that the results do not depend on when they begin
         time.sleep(0.001)
     monkeypatch.setattr(_threads, "_pool", pool)
     return calls
@@ -124,7 +124,7 @@ def test_helpers_keep_off_the_processor_of_the_caller(pinned, monkeypatch):
     assert moves(0) == [(helper, {4}) for helper in helpers]
 
 
-def test_helpers_work_where_nobody_may_move_them(pinned, monkeypatch):
+def test_helpers_work_where_binding_to_processors_is_refused(pinned, monkeypatch):
     def refuse(*call):
         pinned.append(call)
         raise PermissionError
@@ -138,7 +138,7 @@ def test_helpers_work_where_nobody_may_move_them(pinned, monkeypatch):
     assert len(pinned) == 2
 
 
-def test_a_sandbox_may_hide_the_processors(x, pinned, monkeypatch):
+def test_copies_work_where_a_sandbox_hides_the_processors(x, pinned, monkeypatch):
     def refuse(*_):
         raise PermissionError
 
@@ -150,8 +150,8 @@ def test_a_sandbox_may_hide_the_processors(x, pinned, monkeypatch):
     assert not pinned
 
 
-def test_nobody_is_moved_who_is_no_thread_of_the_system(pinned, monkeypatch):
-    """Under gevent and eventlet helpers are greenlets of the caller's thread."""
+def test_helpers_that_are_not_system_threads_are_not_bound(pinned, monkeypatch):
+    """Under gevent and eventlet, helpers are greenlets of the caller's thread."""
     monkeypatch.setattr(_threads, "get_native_id", lambda: 7)
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     be_at(0, monkeypatch)
@@ -174,7 +174,7 @@ def test_helpers_stay_where_they_are_if_no_processor_is_known_or_left(
 
 
 @pytest.mark.skipif(_threads._processor() is None, reason="threads cannot be kept apart here")
-def test_the_caller_may_run_wherever_it_might_before(monkeypatch):
+def test_the_caller_keeps_its_allowed_processors(monkeypatch):
     before = os.sched_getaffinity(0)
     assert _threads._processor()() in before
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
@@ -201,7 +201,7 @@ def test_no_more_threads_than_cores_are_used(x, shared, monkeypatch):
 
 @pytest.fixture
 def variable(monkeypatch):
-    """Set the variable as if no copy had read it."""
+    """Return a function that sets the variable as if no copy had read it."""
 
     def set_to(value):
         monkeypatch.setenv(_threads.VARIABLE, value)
@@ -224,7 +224,7 @@ def test_the_variable_turns_threads_off(x, shared, variable, monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
-def test_a_variable_that_is_no_number_is_named_in_one_warning(variable, value):
+def test_an_invalid_variable_is_named_in_one_warning(variable, value):
     variable(value)
     with pytest.warns(UserWarning, match=rf"TILEOPS_NUM_THREADS is '{value}'.*from 1 on"):
         assert _threads.available() >= 1
@@ -232,7 +232,7 @@ def test_a_variable_that_is_no_number_is_named_in_one_warning(variable, value):
         assert _threads.available() >= 1
 
 
-def test_a_variable_that_is_no_number_fails_one_copy_where_warnings_are_errors(variable, x):
+def test_an_invalid_variable_fails_one_copy_if_warnings_are_errors(variable, x):
     variable("t" * 10**5)
     with warnings.catch_warnings(action="error"):
         with pytest.raises(UserWarning, match=r"THREADS is 't{199}\.\.\.; it is ignored"):
@@ -240,10 +240,10 @@ def test_a_variable_that_is_no_number_fails_one_copy_where_warnings_are_errors(v
         assert tileops.tile(x, REPEATS).nbytes > 0
 
 
-def test_single_threaded_holds_inside_of_its_block_alone(x, shared, monkeypatch):
+def test_single_threaded_holds_only_inside_its_block(x, shared, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     with ThreadPoolExecutor(1) as other:
-        other.submit(int).result()  # it runs, so that no Python lends it the block's context
+        other.submit(int).result()  # starts the thread outside the block's context
         with tileops.single_threaded():
             tileops.tile(x, REPEATS)
             assert other.submit(_threads.available).result() == 2
@@ -252,14 +252,14 @@ def test_single_threaded_holds_inside_of_its_block_alone(x, shared, monkeypatch)
     assert len(shared) == 1
 
 
-def test_single_threaded_holds_in_what_starts_inside_of_it():
+def test_single_threaded_holds_in_tasks_started_inside_it():
     with tileops.single_threaded():
-        context = contextvars.copy_context()  # what a task gets, and in some Pythons a thread
+        context = contextvars.copy_context()  # passed to tasks, and in some Pythons to threads
     assert context.run(_threads.available) == 1
 
 
 class Busy:
-    """Work that takes a while, and knows who is at it."""
+    """Work that takes a while, and counts how many threads are at it."""
 
     def __init__(self, then=abs, pause=0.02):
         self.now, self.done, self.then, self.pause = 0, [], then, pause
@@ -280,7 +280,7 @@ def is_main():
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("in_main", [True, False])
-def test_an_error_reaches_the_caller_when_nobody_works_any_more(threads, in_main):
+def test_an_error_reaches_the_caller_after_all_work_has_stopped(threads, in_main):
     def fail(item):
         if is_main() is in_main:
             raise MemoryError(item)
@@ -296,14 +296,14 @@ def test_an_error_reaches_the_caller_when_nobody_works_any_more(threads, in_main
 
 @pytest.fixture
 def interruptible():
-    """Raise KeyboardInterrupt on SIGINT, also where a shell that runs these tests ignores it."""
+    """Raise KeyboardInterrupt on SIGINT, even if the shell that runs these tests ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def test_an_error_keeps_no_array():
-    """Not even until the collector comes: it may be that memory is short."""
+    """Memory may be short, so the array must be freed before the garbage collector runs."""
 
     class Held:
         def __call__(self, item):
@@ -318,7 +318,7 @@ def test_an_error_keeps_no_array():
         with pytest.raises(MemoryError) as caught:
             _threads.share(work, range(20), 2)
         del work, caught
-        for _ in range(100):  # the thread that helped may not be back at its queue yet
+        for _ in range(100):  # the helper may not be back at its queue yet
             if alive() is None:
                 break
             time.sleep(0.01)
@@ -328,7 +328,7 @@ def test_an_error_keeps_no_array():
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
+def test_an_interrupt_reaches_the_caller_after_all_work_has_stopped():
     began = threading.Event()
 
     def interrupt(_):
@@ -336,7 +336,7 @@ def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
             began.wait(10)
         else:
             began.set()
-            time.sleep(0.1)  # the caller waits by now
+            time.sleep(0.1)  # the caller is waiting by now
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.2)
 
@@ -348,7 +348,7 @@ def test_an_interrupt_reaches_the_caller_when_nobody_works_any_more():
 
 
 @pytest.mark.parametrize("most", [0, 2])
-def test_fewer_threads_than_were_asked_for_are_enough(monkeypatch, most):
+def test_a_copy_completes_with_fewer_threads_than_requested(monkeypatch, most):
     started = []
 
     def start(*how):
@@ -366,8 +366,8 @@ def test_fewer_threads_than_were_asked_for_are_enough(monkeypatch, most):
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, TimeoutError])
-def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(monkeypatch, raised):
-    """Python handles signals where a function begins, and where a call returns."""
+def test_an_interrupt_at_any_step_stops_all_work_and_keeps_threads_usable(monkeypatch, raised):
+    """Python handles signals when a function begins and when a call returns."""
     steps = 0
 
     def be_slow(_):
@@ -406,8 +406,8 @@ def test_an_interrupt_at_any_step_leaves_nobody_at_work_and_the_threads_usable(m
     assert first > 15
 
 
-def test_waiting_enters_no_python_code_that_an_interrupt_would_leave_halfway():
-    """Such as a Condition's: an interrupt between its lock and the `with` leaves it locked."""
+def test_waiting_enters_no_python_code_that_an_interrupt_could_break_off():
+    """For example, an interrupt between a Condition's lock and its `with` leaves it locked."""
     entered = []
     shared = _threads._Shared([lambda: time.sleep(0.05)] * 2)
     helper = threading.Thread(target=shared.help)
@@ -422,7 +422,7 @@ def test_waiting_enters_no_python_code_that_an_interrupt_would_leave_halfway():
     assert entered == ["close"]
 
 
-def test_copies_while_the_interpreter_ends():
+def test_copies_complete_while_the_interpreter_exits():
     code = """
 import atexit, os, threading, time
 import numpy as np, tileops
@@ -451,7 +451,7 @@ def test_callers_in_many_threads_do_not_disturb_each_other(x):
 def test_a_forked_child_has_threads_of_its_own(x, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     expected = np.tile(x, REPEATS)
-    tileops.tile(x, REPEATS)  # the parent's threads exist now
+    tileops.tile(x, REPEATS)  # starts the parent's threads
     pool = _threads._pool
     child = fork()
     if child == 0:
@@ -463,8 +463,8 @@ def test_a_forked_child_has_threads_of_its_own(x, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("caller", ["works", "waits"])
-def test_a_child_of_a_fork_in_the_midst_of_a_copy_waits_for_no_helper(caller):
-    """As a signal's handler forks: the helper and its part of the copy stay with the parent."""
+def test_a_child_forked_during_a_copy_waits_for_no_helper(caller):
+    """A signal handler may fork; the helper and its part of the copy stay with the parent."""
     began, children, parent = threading.Event(), [], os.getpid()
 
     def note_fork(*_):
@@ -498,7 +498,7 @@ def test_a_child_of_a_fork_in_the_midst_of_a_copy_waits_for_no_helper(caller):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_reads_the_variable_anew(monkeypatch):
+def test_a_forked_child_reads_the_variable_again(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     before = _threads.available()
     child = fork()
@@ -509,8 +509,8 @@ def test_a_forked_child_reads_the_variable_anew(monkeypatch):
     assert _threads.available() == before == 2
 
 
-def test_a_copy_that_is_over_keeps_no_array():
-    """Not even where a helper that is busy elsewhere has yet to hear of it."""
+def test_a_finished_copy_keeps_no_array():
+    """Even if a helper that is busy elsewhere has not yet noticed that the copy is over."""
     is_over = threading.Event()
     busy = threading.Thread(target=lambda: _threads.share(lambda _: is_over.wait(20), range(2), 2))
     busy.start()
@@ -527,7 +527,7 @@ def test_a_copy_that_is_over_keeps_no_array():
         busy.join()
 
 
-def test_a_signals_handler_may_copy_while_a_copy_begins(monkeypatch):
+def test_a_signal_handler_may_copy_while_a_copy_begins(monkeypatch):
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     keep_apart, outer, inner = _threads._Pool._keep_apart, Busy(), Busy()
 
@@ -555,7 +555,7 @@ def test_a_lock_that_an_interrupt_left_locked_stops_no_copy(monkeypatch):
     assert sorted(work.done) == [0, 1, 2, 3]
 
 
-def test_threads_are_used_again(monkeypatch):
+def test_threads_are_reused(monkeypatch):
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     before = _thread._count()
     for threads in (2, 4, 3, 4):
@@ -576,8 +576,8 @@ def test_no_more_helpers_are_woken_than_a_copy_may_have(monkeypatch):
     assert len(names) <= 2
 
 
-def test_a_helper_is_counted_no_more_when_it_says_that_it_has_ended():
-    """Else the caller would wait for it once more, and for ever."""
+def test_a_helper_that_reports_its_end_is_no_longer_counted():
+    """Otherwise, the caller would wait for the ended helper once more, and forever."""
     shared, counted = _threads._Shared([]), []
 
     class Ended:
@@ -589,8 +589,8 @@ def test_a_helper_is_counted_no_more_when_it_says_that_it_has_ended():
     assert counted == [0]
 
 
-def test_a_copy_is_known_to_a_fork_before_a_helper_is_at_it(monkeypatch):
-    """A child that did not know would wait for helpers that it does not have."""
+def test_a_copy_is_registered_for_forks_before_a_helper_begins(monkeypatch):
+    """Otherwise, a child would wait for helpers that it does not have."""
     known, start = [], _threads._Pool.start
 
     def watched(pool, work, count):
@@ -621,7 +621,7 @@ def test_a_child_completes_a_copy_that_no_helper_has_begun():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_child_keeps_no_copy_of_the_parents_other_threads():
+def test_a_forked_child_forgets_copies_of_the_parents_other_threads():
     is_over = threading.Event()
     copy = threading.Thread(
         target=_threads.share, args=(lambda _: is_over.wait(20), range(2), 1), daemon=True
