@@ -27,7 +27,7 @@ def same(a, b):
     )
 
 
-def test_gradients_flow(torch):
+def test_gradients_of_first_and_second_order_are_right(torch):
     x = torch.randn(2, 1, 3, dtype=torch.float64, requires_grad=True)
     for f in (
         lambda x: tileops.tile(x, (2, 2, 1, 3)),
@@ -58,7 +58,7 @@ def test_parameters_stay_differentiable(torch):
     assert not tileops.tile(frozen, 3).requires_grad
 
 
-def test_conjugate_and_negative_views(torch):
+def test_conjugate_and_negative_views_keep_their_values(torch):
     z = torch.randn(3, dtype=torch.complex64)
     for x in (z.conj(), z.conj().imag, torch._neg_view(z)):
         assert same(tileops.tile(x, (2, 2)), x.repeat(2, 2))
@@ -80,7 +80,7 @@ def test_meta_tensors_have_shapes_only(torch):
         tileops.tile(x, torch.ones(2, device="meta", dtype=torch.int64))
 
 
-def test_narrow_integers_that_torch_cannot_repeat(torch):
+def test_narrow_integers_that_torch_cannot_repeat_are_repeated(torch):
     raw = torch.arange(6, dtype=torch.uint8).reshape(2, 3)
     x = raw.view(torch.uint4)
     with pytest.raises(NotImplementedError):
@@ -91,7 +91,7 @@ def test_narrow_integers_that_torch_cannot_repeat(torch):
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
-def test_quantised_tensors(torch):
+def test_only_quantised_tensors_with_a_single_scale_are_repeated(torch):
     x = torch.quantize_per_tensor(torch.tensor([1.0, 2.0]), 0.5, 3, torch.qint8)
     result = tileops.tile(x, 2)
     assert (result.q_scale(), result.q_zero_point()) == (0.5, 3)
@@ -143,7 +143,7 @@ def test_out_records_no_gradient(torch):
     assert out.tolist() == [1] * 4
 
 
-def test_out_on_another_device_or_of_another_library(torch):
+def test_out_on_another_device_or_of_another_library_is_refused(torch):
     import numpy as np
 
     x = torch.ones(2)
@@ -160,7 +160,7 @@ def test_a_view_of_the_same_shape_is_a_tensor_of_its_own(torch, shape):
     assert x.shape == shape
 
 
-def test_sizes_that_torch_counts_are_accepted(torch):
+def test_torch_sizes_and_tensors_are_accepted_as_counts(torch):
     x = torch.ones(2, 1)
     assert tileops.expand(x, torch.ones(5, 2, 4).shape).shape == (5, 2, 4)
     assert tileops.tile(x, torch.tensor(3, dtype=torch.uint8)).shape == (2, 3)
@@ -189,7 +189,7 @@ def test_compile_and_symbolic_sizes_make_one_graph(torch):
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 @pytest.mark.parametrize("repeats", [(2, 1), (1, 3), (2, 1, 2), (1, 1)])
-def test_jit_trace_keeps_no_size_of_a_tile(torch, repeats):
+def test_jit_trace_fixes_no_size_of_a_tile(torch, repeats):
     for n in (1, 2):
         traced = torch.jit.trace(lambda a: tileops.tile(a, repeats), torch.ones(n, 3))
         x = torch.randn(5, 3)
@@ -197,8 +197,8 @@ def test_jit_trace_keeps_no_size_of_a_tile(torch, repeats):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
-def test_jit_trace_knows_sizes(torch):
-    """They are tensors there, which no limit could be compared with."""
+def test_jit_trace_checks_max_bytes(torch):
+    """Sizes are tensors in a trace, and could not be compared with a limit."""
     x = torch.ones(2, 3)
     traced = torch.jit.trace(lambda a: tileops.tile(a, (2, 1), max_bytes=48), x)
     assert torch.equal(traced(x), x.repeat(2, 1))
@@ -208,7 +208,7 @@ def test_jit_trace_knows_sizes(torch):
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 @pytest.mark.parametrize("copy", [None, True])
-def test_jit_trace_keeps_no_size_that_an_expand_keeps(torch, copy):
+def test_jit_trace_fixes_no_size_that_an_expand_keeps(torch, copy):
     def expand(x):
         return tileops.expand(x[:, None], (2, 1, 4, 1), copy=copy)
 
@@ -264,12 +264,12 @@ TRACED = {
         lambda x: x.sum(2, keepdim=True),
     ),
 }
-"""Programs, and what each is in PyTorch's own operations."""
+"""Programs, each with its equivalent in PyTorch's own operations."""
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 @pytest.mark.parametrize("name", TRACED)
-def test_jit_trace_keeps_no_count_that_is_a_size(torch, name):
+def test_jit_trace_fixes_no_count_that_is_a_size(torch, name):
     program, native = TRACED[name]
     traced = torch.jit.trace(program, torch.ones(3, 5, 4))
     for shape in ((3, 5, 4), (2, 5, 4), (6, 7, 4), (1, 1, 4)):
@@ -280,13 +280,13 @@ def test_jit_trace_keeps_no_count_that_is_a_size(torch, name):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
-def test_jit_trace_sees_sizes(torch):
+def test_jit_trace_expands_axes_of_size_1(torch):
     x = torch.ones(1, 4)
     traced = torch.jit.trace(lambda a: tileops.expand(a, (3, 4)), x)
     assert traced(x).shape == (3, 4)
 
 
-def test_expand_of_a_symbolic_size_keeps_the_rule(torch):
+def test_symbolic_sizes_that_need_not_fit_are_refused(torch):
     from torch.fx.experimental.proxy_tensor import make_fx
 
     with pytest.raises(tileops.ShapeError, match="must be equal, or one of them 1"):
@@ -322,7 +322,7 @@ def test_counts_without_values_are_refused(torch):
 
 
 @pytest.mark.parametrize("rows", [1, 100_000])
-def test_more_axes_than_numpy_has(torch, rows):
+def test_tensors_may_have_more_axes_than_numpy_allows(torch, rows):
     x = torch.rand((1,) * 70 + (rows, 3))
     expected = x.repeat((1,) * 71 + (4,))
     out = torch.zeros_like(expected)
@@ -336,17 +336,17 @@ def test_more_axes_than_numpy_has(torch, rows):
 @pytest.mark.parametrize(
     "dtype, shape, repeats, axes, threads, is_planned",
     [
-        ("uint8", (512, 512, 1), (1, 1, 3), (0, 1, 2), 2, True),  # a row of an element, three times
+        ("uint8", (512, 512, 1), (1, 1, 3), (0, 1, 2), 2, True),  # rows of one element, three times
         ("int16", (100, 3), (100, 100), (0, 1), 2, True),
         ("float32", (512, 512), (4, 1), (0, 1), 2, False),  # a single row
-        ("float32", (512, 512), (4, 2), (0, 1), 2, False),  # long ones
-        ("float32", (512, 512), (4, 2), (1, 0), 2, True),  # whose elements lie apart
+        ("float32", (512, 512), (4, 2), (0, 1), 2, False),  # long rows
+        ("float32", (512, 512), (4, 2), (1, 0), 2, True),  # long rows of scattered elements
         ("float32", (300, 300, 1), (1, 1, 4), (0, 1, 2), 1, True),
         ("float32", (300, 300, 1), (1, 1, 4), (0, 1, 2), 8, False),  # shared by many threads
     ],
 )
 @pytest.mark.parametrize("has_out", [False, True])
-def test_loops_that_take_long_are_planned(
+def test_copies_that_take_torch_long_are_planned(
     torch, monkeypatch, dtype, shape, repeats, axes, threads, is_planned, has_out
 ):
     from tileops.execute import host
@@ -388,7 +388,7 @@ def test_an_out_whose_storage_was_cut_is_refused(torch):
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
-def test_so_is_an_input_where_there_is_an_out(torch, repeats):
+def test_an_input_whose_storage_was_cut_is_refused_with_an_out(torch, repeats):
     x, out = torch.ones(2**20, 1), torch.zeros(2**20, repeats)
     x.untyped_storage().resize_(16)
     with pytest.raises(
@@ -401,28 +401,28 @@ def test_so_is_an_input_where_there_is_an_out(torch, repeats):
 @pytest.mark.parametrize(
     "shape, repeats, itemsize, step, is_moved",
     [
-        # The library begins few rows, or rows are long
+        # The library copies few rows, or long ones
         ((64, 1024), (1, 8), 1, 1, False),
         ((20_000, 1), (1, 3), 1, 1, False),
-        # It begins many
+        # The library copies many short rows
         ((100_000, 3), (1, 4), 1, 1, True),
         # Repetitions cost less than a plan; an input with gaps is copied before them
         ((398, 41, 1), (1, 44, 3), 1, 1, True),
         ((398, 41, 1), (1, 44, 3), 1, 2, True),
-        # They and their bytes cost a little more than the library's rows
+        # Repetitions and their bytes cost slightly more than the library's rows
         ((7740, 1), (8, 17), 2, 1, False),
-        # A plan costs less by two threads alone
+        # A plan costs less only with two threads
         ((77_358, 7), (1, 8), 2, 1, True),
-        # The library's threads share results of 32 Ki elements, and none of fewer
+        # The library's threads share only results of 32 Ki elements or more
         ((331, 4), (3, 6), 8, 1, True),
         ((506, 4), (1, 31), 4, 1, False),
         # Repetitions would cost less, but the library takes no longer than one copy
         ((46, 36), (20, 9), 1, 1, False),
-        # PyTorch has made the result, into which repetitions cost more than into a new one
+        # Repetitions cost more into the result that PyTorch has made than into a new one
         ((3577, 1), (9, 13), 2, 1, False),
     ],
 )
-def test_a_plan_moves_what_takes_the_library_longer(shape, repeats, itemsize, step, is_moved):
+def test_a_plan_is_used_where_the_library_takes_longer(shape, repeats, itemsize, step, is_moved):
     plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = tuple(step * stride for stride in contiguous(shape[:-1], shape[-1]))
     assert plan_costs_less(plan, (*strides, 1), None, 2) == is_moved
@@ -433,13 +433,15 @@ def test_a_plan_moves_what_takes_the_library_longer(shape, repeats, itemsize, st
     [
         ((2, 2), 1, "F", "C", True),
         ((2, 1), 2, "C", "F", True),
-        # Elements lie side by side in both
+        # Elements lie side by side in both source and target
         ((2, 2), 1, "F", "F", False),
-        # What they cost the library is less than the bytes of wider ones cost a plan
+        # Wider elements cost the library less than their bytes cost a plan
         ((2, 2), 4, "F", "C", False),
     ],
 )
-def test_so_it_does_elements_that_lie_apart(repeats, itemsize, order, into, is_moved):
+def test_a_plan_is_used_for_scattered_elements_where_torch_takes_longer(
+    repeats, itemsize, order, into, is_moved
+):
     plan = cached_plan(TILE, (16, 2048), repeats, itemsize)
     source, target = (
         contiguous(sizes, 1) if name == "C" else contiguous(sizes[::-1], 1)[::-1]
@@ -457,39 +459,39 @@ def test_so_it_does_elements_that_lie_apart(repeats, itemsize, order, into, is_m
         ((1567, 11), (6, 10), 8, 2, True),
     ],
 )
-def test_a_plan_costs_more_by_the_copy_of_an_input_that_is_transposed(
+def test_the_cost_of_a_plan_includes_the_copy_of_a_transposed_input(
     shape, repeats, itemsize, threads, is_moved
 ):
     plan = cached_plan(TILE, shape, repeats, itemsize)
     assert plan_costs_less(plan, (1, shape[0]), None, threads) == is_moved
 
 
-def test_a_plan_that_would_cost_less_by_two_threads_moves_nothing_in_one():
+def test_a_plan_that_costs_less_only_with_two_threads_is_not_used_with_one():
     plan = cached_plan(TILE, (9247, 26), (2, 16), 1)
     assert not plan_costs_less(plan, (26, 1), None, 1)
 
 
-def test_a_sum_goes_over_64_axes_at_most(torch):
+def test_adjoints_sum_over_64_axes_at_most(torch):
     total = tileops.tile_adjoint(torch.zeros((0,) * 64), (1,) * 64, (0,) * 64)
     assert total.tolist() == torch.zeros((1,) * 64).tolist()
     with pytest.raises(tileops.ShapeError, match="65 axes; PyTorch adds up over 64 at most"):
         tileops.tile_adjoint(torch.zeros((0,) * 65), (1,) * 65, (0,) * 65)
 
 
-def test_out_has_more_axes_than_numpy_between_the_elements_of_the_input(torch):
+def test_out_with_more_axes_than_numpy_may_interleave_with_the_input(torch):
     memory = torch.arange(4.0)
     tileops.tile(memory[::2], (1,) * 65, out=memory[1::2].reshape((1,) * 64 + (2,)))
     assert memory.tolist() == [0, 0, 2, 2]
 
 
-def test_an_empty_out_lies_over_nothing(torch):
+def test_an_empty_out_overlaps_nothing(torch):
     out = torch.empty(0, 1).expand(0, 6)
     assert tileops.tile(torch.ones(4, 6)[:, ::2], (0, 2), out=out) is out
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own use of it
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by PyTorch itself
 def test_an_empty_out_needs_no_address(torch):
-    """Tensors without memory have none, and nothing is written."""
+    """Tensors without memory have no address, and nothing is written to an empty one."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     def call(x):
@@ -503,8 +505,8 @@ def test_an_empty_out_needs_no_address(torch):
     assert gradient.shape == (0,)
 
 
-def test_a_version_without_private_names_makes_all_copies_itself():
-    """They tell who else sees an operation, and a later version may not have them."""
+def test_a_torch_without_the_private_names_makes_all_copies_itself():
+    """The private names tell who else sees an operation, and a later version may lack them."""
     from tileops.execute import torch as executor
 
     names = [f"{owner.__name__}.{name}" for owner, name in executor._PRIVATE]

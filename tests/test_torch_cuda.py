@@ -1,4 +1,4 @@
-"""What PyTorch's side of the kernel does on a GPU, without one: the driver's part is a stand-in."""
+"""PyTorch's side of the kernel on a GPU, tested without one: a stand-in replaces the driver."""
 
 import ctypes
 import sys
@@ -24,7 +24,7 @@ class Result(IntEnum):
 
 
 class Driver:
-    """Runs a kernel on the host, with the arguments that it would get on a device."""
+    """Runs a kernel on the host, with the arguments that a device would get."""
 
     CUresult = Result
 
@@ -69,7 +69,7 @@ class Driver:
 
 
 def install(monkeypatch, driver, nvrtc_version):
-    """Let the bindings be a stand-in, and tensors of the CPU those of a GPU."""
+    """Replace NVIDIA's bindings by a stand-in, and treat tensors of the CPU as a GPU's."""
     from tileops.execute import torch as executor
 
     bindings = ModuleType("cuda.bindings")
@@ -84,7 +84,7 @@ def install(monkeypatch, driver, nvrtc_version):
 
 @pytest.fixture
 def driver(monkeypatch):
-    """Let the current device be number -1, which is that of a tensor of the CPU."""
+    """Make number -1, which tensors of the CPU have, the current device."""
     import torch
 
     import tileops.execute
@@ -122,8 +122,8 @@ def test_a_kernel_is_compiled_once_and_launched_with_its_arguments(driver):
     assert len(driver.loaded) == len(set(driver.launched)) > 1
 
 
-def test_the_device_is_made_the_drivers_before_each_launch(driver):
-    """A thread may not have used it yet, and PyTorch may not have told the driver of a change."""
+def test_the_device_is_set_in_the_driver_before_each_launch(driver):
+    """A thread may be new to the device, and PyTorch may not have told the driver of a change."""
     import torch
 
     for _ in range(2):
@@ -131,8 +131,8 @@ def test_the_device_is_made_the_drivers_before_each_launch(driver):
     assert driver.devices == [-1, -1]
 
 
-def test_where_no_kernel_can_be_built_the_librarys_own_does_the_work(driver):
-    """It is tried once, and `out` counts as written."""
+def test_torchs_own_kernel_is_used_where_no_other_can_be_built(driver):
+    """Compilation is tried only once, and `out` is still marked as written."""
     import torch
 
     driver.is_too_old = True
@@ -146,7 +146,7 @@ def test_where_no_kernel_can_be_built_the_librarys_own_does_the_work(driver):
     assert driver.launched == []
 
 
-def test_narrow_stores_are_left_to_the_librarys_own_kernel(driver):
+def test_narrow_stores_are_left_to_torchs_own_kernel(driver):
     import torch
 
     x, out = torch.arange(64, dtype=torch.uint8), torch.empty(129, dtype=torch.uint8)[1:]
@@ -154,7 +154,7 @@ def test_narrow_stores_are_left_to_the_librarys_own_kernel(driver):
     assert driver.launched == []
 
 
-def test_a_launch_that_fails_raises(driver):
+def test_a_failed_launch_raises_an_error(driver):
     import torch
 
     driver.results = [Result.CUDA_ERROR_OUT_OF_MEMORY]
@@ -162,7 +162,7 @@ def test_a_launch_that_fails_raises(driver):
         tileops.tile(torch.arange(8), 3)
 
 
-def test_a_tensor_of_another_device_is_copied_there(driver, monkeypatch):
+def test_a_tensor_of_another_device_is_copied_on_that_device(driver, monkeypatch):
     import torch
 
     class Guard:
@@ -196,7 +196,7 @@ VARIANTS = [
 
 
 def test_kernels_compile_for_old_and_new_gpus():
-    """Where PyTorch's packages are those for CUDA, or NVIDIA's bindings and compiler are there."""
+    """This needs PyTorch's packages for CUDA, or NVIDIA's bindings and compiler."""
     try:
         from tileops.execute import torch_cuda
     except (ImportError, RuntimeError) as error:
@@ -211,7 +211,7 @@ def test_kernels_compile_for_old_and_new_gpus():
 
 
 @pytest.mark.parametrize("missing", ["bindings", "compiler"])
-def test_without_what_compiles_it_the_librarys_own_kernel_does_the_work(monkeypatch, missing):
+def test_torchs_own_kernel_is_used_without_bindings_or_compiler(monkeypatch, missing):
     import torch
 
     import tileops.execute

@@ -1,4 +1,4 @@
-"""PyTorch models exported to ONNX, and what other runtimes make of them."""
+"""PyTorch models exported to ONNX, and their results in other runtimes."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
 pytestmark = [
     pytest.mark.library("torch"),
-    pytest.mark.filterwarnings("ignore:.*LeafSpec"),  # of the library's exporter
+    pytest.mark.filterwarnings("ignore:.*LeafSpec"),  # from PyTorch's exporter
 ]
 
 
@@ -81,8 +81,8 @@ def test_a_call_is_exported_as_one_node(kind, call):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Converting a tensor to a Python")
-def test_a_model_that_was_traced_serves_other_sizes(tmp_path):
-    """As the exporter without TorchDynamo and OpenVINO's converter do."""
+def test_a_traced_model_serves_other_sizes(tmp_path):
+    """The exporter without TorchDynamo and OpenVINO's converter trace models in this way."""
     import onnxruntime
     import torch
 
@@ -114,7 +114,7 @@ def test_a_model_that_was_traced_serves_other_sizes(tmp_path):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_an_expand_that_changes_nothing_is_no_node(strict):
+def test_an_expand_that_changes_nothing_exports_no_node(strict):
     import torch
 
     class Masked(torch.nn.Module):
@@ -131,7 +131,7 @@ def test_an_expand_that_changes_nothing_is_no_node(strict):
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_named_size_is_exported_without_a_bound(strict):
-    """A limit of the result's size is none of what a program is exported for."""
+    """The limit on the size of a result must not bound the sizes that a program is exported for."""
     import torch
 
     class Model(torch.nn.Module):
@@ -151,7 +151,7 @@ def test_a_named_size_is_exported_without_a_bound(strict):
         Model(), (torch.ones(3, 4),), dynamic_shapes=sizes, strict=strict
     ).module()
     for n in (2, 3, 7):
-        x = torch.randint(-9, 9, (n, 4)).float()  # sums of which are exact in any order
+        x = torch.randint(-9, 9, (n, 4)).float()  # their sums are exact in any order
         expected = (
             x.repeat(2, 1),
             x.repeat(n, 1),

@@ -1,4 +1,4 @@
-"""Large copies in PyTorch, which it does not see: nobody who looks on may notice."""
+"""Large copies in PyTorch, made behind its back: nothing that observes PyTorch may notice."""
 
 import threading
 
@@ -41,18 +41,18 @@ CALLS = pytest.mark.parametrize(
 
 
 @CALLS
-def test_gradients_of_both_orders(torch, call, native):
+def test_gradients_of_first_and_second_order_are_right(torch, call, native):
     for dtype in (torch.float64, torch.complex128):
         a = torch.randn(3, 1, 4, dtype=dtype, requires_grad=True)
         assert torch.autograd.gradcheck(call, a)
         assert torch.autograd.gradgradcheck(call, a)
         g = torch.randn(native(a).shape, dtype=dtype)
         ours, theirs = (torch.autograd.grad(f(a), a, g)[0] for f in (call, native))
-        torch.testing.assert_close(ours, theirs)  # sums: their order is free
+        torch.testing.assert_close(ours, theirs)  # the order of sums is free
 
 
 @CALLS
-def test_gradients_of_inputs_with_gaps(torch, call, native):
+def test_gradients_of_inputs_with_gaps_are_those_of_torch(torch, call, native):
     base = torch.randn(4, 2, 3, 2, dtype=torch.float64, requires_grad=True)
     a = base[..., 0].permute(2, 1, 0)[:, :1]
     assert same(call(a).detach(), native(a).detach())
@@ -62,8 +62,8 @@ def test_gradients_of_inputs_with_gaps(torch, call, native):
 
 
 @CALLS
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own use of it
-def test_functions_of_torch_func_and_forward_gradients(torch, x, call, native):
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by PyTorch itself
+def test_torch_func_and_forward_gradients_give_the_results_of_torch(torch, x, call, native):
     for transform in (torch.func.vmap, torch.func.jacrev, torch.func.jacfwd):
         a = torch.randn(2, 3, 1, 4) if transform is torch.func.vmap else x
         assert same(transform(call)(a), transform(native)(a))
@@ -77,7 +77,7 @@ def test_functions_of_torch_func_and_forward_gradients(torch, x, call, native):
 
 
 @CALLS
-def test_conjugates_negatives_and_tensors_of_zeros(torch, call, native):
+def test_conjugates_negatives_and_tensors_of_zeros_are_resolved(torch, call, native):
     z = torch.randn(3, 1, 4, dtype=torch.complex64)
     for a in (z.conj(), z.conj().imag, torch._efficientzerotensor((3, 1, 4))):
         result = call(a)
@@ -87,7 +87,7 @@ def test_conjugates_negatives_and_tensors_of_zeros(torch, call, native):
 
 
 @CALLS
-def test_tensors_without_memory(x, call, native):
+def test_meta_and_fake_tensors_get_the_right_shape(x, call, native):
     from torch._subclasses import FakeTensorMode
 
     assert call(x.to("meta")).shape == native(x).shape
@@ -122,7 +122,7 @@ def test_modes_and_subclasses_see_an_operation(torch, x, call, native):
     assert call(parameter).requires_grad
 
 
-def test_a_default_device_is_no_mode_that_looks_on(torch, x, monkeypatch):
+def test_a_default_device_does_not_prevent_large_copies(torch, x, monkeypatch):
     from tileops.execute import torch as executor
 
     made = []
@@ -176,7 +176,7 @@ def test_a_write_to_out_is_noticed_by_autograd(torch, x):
         kept.sum().backward()
 
 
-def test_so_is_one_that_an_interrupt_ends(torch, monkeypatch):
+def test_an_interrupted_write_to_out_is_noticed_by_autograd(torch, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -188,7 +188,7 @@ def test_so_is_one_that_an_interrupt_ends(torch, monkeypatch):
     assert out._version > version
 
 
-def test_inference_mode(torch, x):
+def test_results_in_inference_mode_are_inference_tensors(torch, x):
     with torch.inference_mode():
         result = tileops.tile(x, (1, 2, 1))
         assert result.is_inference()
@@ -196,7 +196,7 @@ def test_inference_mode(torch, x):
     assert same(result.clone(), x.repeat(1, 2, 1))
 
 
-def test_the_result_is_as_if_the_library_had_made_it(x):
+def test_the_result_has_the_memory_of_torchs_own(x):
     result = tileops.tile(x, (2, 1, 1))
     assert result.is_contiguous()
     assert not result.is_pinned()
@@ -206,7 +206,7 @@ def test_the_result_is_as_if_the_library_had_made_it(x):
     assert result.untyped_storage().nbytes() == result.nbytes
 
 
-def test_odd_offsets_and_steps(torch):
+def test_odd_offsets_and_steps_are_copied_correctly(torch):
     raw = torch.randint(0, 256, (3000,), dtype=torch.uint8)
     for offset in range(17):
         a = raw[offset : offset + 60].view(20, 3)
@@ -239,7 +239,7 @@ def test_transforms_see_tensors_that_they_close_over(torch, call, native):
     torch.testing.assert_close(call.grads, native.grads)
 
 
-def test_a_gradient_is_no_view_of_another(torch, x):
+def test_a_gradient_shares_no_memory_with_another(torch, x):
     a = x.requires_grad_()
     g = torch.randn_like(x)
     tileops.tile(a, (1, 1, 1)).backward(g)
@@ -266,7 +266,7 @@ def test_a_parameter_made_in_inference_mode_records_nothing(torch):
     assert not p.repeat(2).requires_grad
 
 
-def test_a_tensor_whose_memory_is_gone_is_left_to_the_library(torch):
+def test_functional_tensors_are_left_to_the_library(torch):
     x = torch.randn(4, 3)
     functional = torch._to_functional_tensor(x)
     torch._enable_functionalization(reapply_views=True)
@@ -277,7 +277,7 @@ def test_a_tensor_whose_memory_is_gone_is_left_to_the_library(torch):
     assert same(result, x.repeat(2, 2))
 
 
-def test_two_threads_at_once(torch):
+def test_eight_threads_may_copy_at_once(torch):
     arrays = [torch.full((5, 3), i, dtype=torch.int32) for i in range(8)]
     results = [None] * len(arrays)
 
@@ -293,7 +293,7 @@ def test_two_threads_at_once(torch):
     assert all(same(r, a.repeat(7, 9)) for r, a in zip(results, arrays, strict=True))
 
 
-def test_numpy_is_the_oracle_for_a_large_result(torch):
+def test_a_large_result_equals_that_of_numpy(torch):
     bits = np.random.default_rng(0).integers(0, 256, (7, 1, 50_021, 3), dtype=np.uint8)
     for threads in (1, 2):
         before = torch.get_num_threads()
@@ -339,7 +339,7 @@ def test_a_mode_sees_what_is_written_to_out(torch, x):
     assert same(out, x.repeat(2, 3, 2))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own use of it
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by PyTorch itself
 def test_a_forward_gradient_reaches_out(torch, x):
     tangent = torch.randn_like(x)
     with torch.autograd.forward_ad.dual_level():

@@ -1,4 +1,4 @@
-"""Inside PyTorch programs: compiled, differentiated, exported."""
+"""Calls inside PyTorch programs: compiled, differentiated, exported."""
 
 import enum
 import re
@@ -13,7 +13,7 @@ import tileops
 
 pytestmark = [
     pytest.mark.library("torch"),
-    pytest.mark.filterwarnings("ignore:`torch.jit.script"),  # its own, in Inductor and torch.func
+    pytest.mark.filterwarnings("ignore:`torch.jit.script"),  # by Inductor and torch.func
 ]
 
 
@@ -26,7 +26,7 @@ def torch():
 
 @pytest.fixture
 def counter(torch):
-    """Compile without a backend of its own, and count the compilations."""
+    """Return a backend that compiles nothing and counts the compilations."""
     from torch._dynamo.testing import CompileCounter
 
     torch._dynamo.reset()
@@ -68,12 +68,12 @@ FIRST_PROGRAMS = {
     "tileops.tile_adjoint(x, (2, 3), (x.shape[0] // 2, 1))": "x.reshape(-1, 2, 3).sum(0)",
     "tileops.expand_adjoint(x.new_ones(r[0].item(), 3), (1, 3))": "torch.full((1, 3), 1.0 * r[0])",
 }
-"""Programs, and what each is in PyTorch's own operations."""
+"""Programs, each with its equivalent in PyTorch's own operations."""
 
 
 @pytest.mark.parametrize("program", FIRST_PROGRAMS)
 def test_the_first_program_of_a_process_is_compiled_once_for_all_data(program):
-    """TorchDynamo asks once how it traces a rule: when it first meets it."""
+    """TorchDynamo decides only once how to trace a rule: when it first meets the rule."""
     code = f"""
 import torch
 import tileops
@@ -131,7 +131,7 @@ PROGRAMS = {
         lambda x, _: x.sum(0, keepdim=True),
     ),
 }
-"""Programs, and what each is in PyTorch's own operations."""
+"""Programs, each with its equivalent in PyTorch's own operations."""
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -140,14 +140,14 @@ def test_one_compilation_serves_all_sizes(torch, counter, name):
     compiled = torch.compile(program, fullgraph=True, dynamic=True, backend=counter)
     for sizes in ((3, 4, 5, 2), (4, 5, 6, 3), (7, 2, 3, 5)):
         x, y = torch.randn(sizes[:2]), torch.empty(sizes[2:])
-        for call in (program, compiled):  # tileops learns of tensors in the first one
+        for call in (program, compiled):  # tileops looks up the class of tensors in the first
             assert torch.equal(call(x, y), native(x, y))
     assert counter.frame_count == 1
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_arrays_of_other_classes_compile_no_program_anew(torch, counter, name):
-    """A program guards where it looked for an array's library, and each class is new there once."""
+def test_arrays_of_other_classes_recompile_no_program(torch, counter, name):
+    """A program has guards on the table of known classes, to which each class is added once."""
     program, native = PROGRAMS[name]
     compiled = torch.compile(program, fullgraph=True, dynamic=True, backend=counter)
     x, y = torch.randn(3, 4), torch.empty(5, 2)
@@ -165,7 +165,7 @@ def test_counts_of_0_and_1_need_no_compilation_of_their_own(torch, counter):
     x = torch.randn(2, 3)
     for n in (2, 3, 1, 0, 5):
         assert torch.equal(compiled(x, n), x.repeat(n, 1))
-    assert counter.frame_count == 2  # of the first count, and of all others
+    assert counter.frame_count == 2  # one for the first count, one for all others
 
 
 @pytest.mark.parametrize("call", [lambda n: n - 1, lambda n: n // 2], ids=["less", "half"])
@@ -186,7 +186,7 @@ def test_counts_computed_from_sizes_may_become_1(torch, counter, call):
     assert counter.frame_count == 1
 
 
-def test_a_size_that_becomes_1_is_compiled_anew(torch, counter):
+def test_a_size_that_becomes_1_is_compiled_again(torch, counter):
     program = torch.compile(lambda x, n: tileops.expand(x, (n, 4)), fullgraph=True, backend=counter)
     x = torch.randn(3, 4)
     for n in (3, 1, 3, 1):
@@ -207,8 +207,8 @@ def test_a_size_that_becomes_1_is_compiled_anew(torch, counter):
     ],
     ids=["shape", "input", "adjoint", "onnx"],
 )
-def test_a_size_that_is_computed_may_be_1(torch, call, native):
-    """Nor is a handler of the program's own led astray."""
+def test_a_computed_size_may_be_1(torch, call, native):
+    """A program that handles the error must not be led into its handler either."""
 
     def handled(x, y):
         try:
@@ -222,7 +222,7 @@ def test_a_size_that_is_computed_may_be_1(torch, call, native):
 
     x, y = torch.randn(3, 4), torch.empty(3)
     expected = native(x)
-    assert torch.equal(call(x, y), expected)  # tileops learns of tensors here
+    assert torch.equal(call(x, y), expected)  # tileops looks up the class of tensors here
     for program in (call, handled):
         torch._dynamo.reset()
         compiled = torch.compile(program, fullgraph=True, dynamic=True, backend="eager")
@@ -259,8 +259,8 @@ def test_a_count_out_of_range_is_refused_in_a_compiled_program(torch):
     ],
     ids=["expand", "tile", "onnx", "copy", "adjoint"],
 )
-def test_symbols_are_refused_in_the_words_of_the_rule(torch, call, text):
-    """Of symbols the compiler makes no text; a handler in the program sees the error, too."""
+def test_errors_about_symbols_name_the_broken_rule(torch, call, text):
+    """The compiler writes no text of symbols; a handler in the program also sees the error."""
 
     def program(x, y):
         try:
@@ -291,12 +291,12 @@ FROM_DATA = {
         lambda x, _: x[x > 0].repeat(4, 1),
     ),
 }
-"""Programs, and what each is in PyTorch's own operations."""
+"""Programs, each with its equivalent in PyTorch's own operations."""
 
 
 @pytest.mark.parametrize("name", FROM_DATA)
 def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
-    """Without a graph break: the library reads them when the program runs."""
+    """There is no graph break: PyTorch reads the counts when the program runs."""
     from torch._dynamo.testing import CompileCounterWithBackend
 
     program, native = FROM_DATA[name]
@@ -308,7 +308,7 @@ def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
         x[1:] *= sign
         counts = torch.tensor(given)
         expected = native(x, counts)
-        for call in (program, compiled):  # tileops learns of tensors in the first one
+        for call in (program, compiled):  # tileops looks up the class of tensors in the first
             result = call(x, counts)
             assert result.shape == expected.shape
             assert torch.equal(result, expected)
@@ -334,7 +334,7 @@ OF_NUMPY = {
     "scalar alone": (lambda x, _: tileops.tile(x, np.int32(2)), lambda *_: (1, 2)),
     "computed": (lambda x, _: tileops.tile(x, (np.prod([2, 2]), 1)), lambda *_: (4, 1)),
 }
-"""Programs, and how often each repeats the axes of a tensor by two counts."""
+"""Programs, each with the repeats that it makes of two counts."""
 
 
 @pytest.mark.parametrize("name", OF_NUMPY)
@@ -344,7 +344,7 @@ def test_counts_of_numpy_break_no_graph(torch, counter, name):
     for given in (2, 3), (1, 1), (0, 4), (5, 0):
         x, counts, repeats = torch.randn(2, 3), np.array(given), repeats_of(*given)
         expected = np.tile(x.numpy()[:, None] if len(repeats) == 3 else x.numpy(), repeats)
-        for call in (program, compiled):  # tileops learns of tensors in the first one
+        for call in (program, compiled):  # tileops looks up the class of tensors in the first
             result = call(x, counts)
             assert result.shape == expected.shape
             assert result.numpy().tobytes() == expected.tobytes()
@@ -353,14 +353,14 @@ def test_counts_of_numpy_break_no_graph(torch, counter, name):
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
 @pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_counts_without_a_sign_break_no_graph(torch, counter, library, dtype):
+def test_unsigned_counts_break_no_graph(torch, counter, library, dtype):
     compiled = torch.compile(tileops.tile, fullgraph=True, backend=counter)
     x = torch.randn(2, 3)
     for given in (2, 3), (1, 1), (0, 4), (200, 1):
         counts = np.array(given, dtype)
         if library == "torch":
             counts = torch.tensor(given, dtype=getattr(torch, dtype))
-        for call in (tileops.tile, compiled):  # tileops learns of tensors in the first one
+        for call in (tileops.tile, compiled):  # tileops looks up the class of tensors in the first
             assert torch.equal(call(x, counts), x.repeat(given))
     assert counter.frame_count == 1
     for of_onnx in (tileops.onnx.tile, torch.compile(tileops.onnx.tile, backend="eager")):
@@ -369,7 +369,7 @@ def test_counts_without_a_sign_break_no_graph(torch, counter, library, dtype):
 
 
 @pytest.mark.parametrize("count", [np.float64(2), np.bool_(True), np.complex64(2), PAIR * 1.0])
-def test_counts_of_numpy_that_are_no_integers_are_refused_in_a_compiled_program(torch, count):
+def test_counts_other_than_integers_are_refused_in_a_compiled_program(torch, count):
     torch._dynamo.reset()
     for counts in (count, (count, 2)):
         with pytest.raises(tileops.RepeatsTypeError):
@@ -378,7 +378,7 @@ def test_counts_of_numpy_that_are_no_integers_are_refused_in_a_compiled_program(
 
 @pytest.mark.parametrize("name", ["size", "size, expanded"])
 def test_a_size_from_data_may_be_known_to_be_0_or_1(torch, name):
-    """As after a mask of one element, of which the compiler knows no more."""
+    """A mask of one element gives such a size, of which the compiler knows no more."""
     program, native = FROM_DATA[name]
     for value in (1.0, -1.0):
         torch._dynamo.reset()
@@ -387,8 +387,8 @@ def test_a_size_from_data_may_be_known_to_be_0_or_1(torch, name):
         assert torch.equal(result, native(x, None))
 
 
-def test_calls_of_numbers_are_planned_by_the_compiler(torch, counter, monkeypatch):
-    """A compiled program has no trace of the plan: neither steps nor guards."""
+def test_calls_with_known_sizes_are_planned_while_compiling(torch, counter, monkeypatch):
+    """A compiled program contains nothing of the planning: neither steps nor guards."""
     from tileops.execute import torch_compile
 
     planned = []
@@ -398,14 +398,14 @@ def test_calls_of_numbers_are_planned_by_the_compiler(torch, counter, monkeypatc
         return make_plan(*args)
 
     monkeypatch.setattr(torch_compile, "make_plan", plan)
-    monkeypatch.setattr("tileops.execute.torch.make_plan", None)  # which is for symbols
+    monkeypatch.setattr("tileops.execute.torch.make_plan", None)  # used only for symbols
     x = torch.randn(2, 3)
     for program, counts, expected, operations in (
         (lambda x: tileops.tile(x, (2, 1)), (2, 1), x.repeat(2, 1), 1),
         (lambda x: tileops.expand(x[:1], (4, 1), copy=True), (4, 1), x[:1].repeat(4, 1), 2),
         (lambda x: tileops.onnx.tile(x, [3, 2]), (3, 2), x.repeat(3, 2), 1),
     ):
-        assert torch.equal(program(x), expected)  # tileops learns of tensors here
+        assert torch.equal(program(x), expected)  # tileops looks up the class of tensors here
         torch._dynamo.reset()
         compiled = torch.compile(program, fullgraph=True, backend=counter)
         for _ in range(3):
@@ -433,7 +433,7 @@ def test_errors_are_the_same_in_a_compiled_program(torch, counter):
         assert str(compiled.value) == str(eager.value)
 
 
-def test_inductor_fuses_what_is_repeated(torch):
+def test_inductor_fuses_tile_as_it_fuses_torch_tile(torch):
     from torch._inductor.utils import run_and_get_code
 
     x = torch.randn(64, 1, 32)
@@ -444,14 +444,14 @@ def test_inductor_fuses_what_is_repeated(torch):
         result, (code,) = run_and_get_code(compiled, x)
         assert torch.equal(result, torch.relu((x + 1).repeat(1, 8, 2)) * 2)
         codes.append(code)
-    ours, theirs = (re.sub(r"(?m)^\s*#.*\n", "", code) for code in codes)  # but for comments
+    ours, theirs = (re.sub(r"(?m)^\s*#.*\n", "", code) for code in codes)  # without comments
     assert "tileops" not in ours
     assert ours.count("async_compile.cpp") == 1
     assert kernel(ours) == kernel(theirs)
 
 
 def kernel(code):
-    """Return the C++ in what Inductor generated."""
+    """Return the C++ code that Inductor generated."""
     (found,) = re.findall(r"async_compile\.cpp.*?\n(.*?)\n['\"]{3}", code, re.DOTALL)
     assert "extern" in found
     return found
@@ -467,7 +467,7 @@ def kernel(code):
         lambda x: tileops.expand(x[:, None], (1, 4, 1), copy=True),
     ],
 )
-def test_a_backward_keeps_shapes_alone(torch, call, nbytes):
+def test_no_tensor_is_saved_for_the_gradient(torch, call, nbytes):
     saved = []
     x = torch.ones(4, nbytes // 64, requires_grad=True)
     hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t)
@@ -493,7 +493,7 @@ def test_adjoints_are_the_gradients_of_the_library(torch, dtype):
 
 
 @pytest.mark.parametrize("name", ["uint16", "uint64", "int8", "complex32", "float8_e5m2"])
-def test_adjoints_of_dtypes_that_torch_does_not_add(torch, name):
+def test_adjoints_of_dtypes_that_torch_does_not_sum(torch, name):
     dtype = getattr(torch, name)
     for repeats, expected in ((2, [2, 2]), (1, [1] * 4), (0, [0] * 4)):
         g = torch.ones(4 if repeats else 0).to(dtype)
@@ -504,15 +504,15 @@ def test_adjoints_of_dtypes_that_torch_does_not_add(torch, name):
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-def test_a_single_sum_of_many_narrow_floats_is_wide(torch, name):
-    """PyTorch's threads each keep their part of such a sum in 16 bits."""
+def test_a_sum_of_many_narrow_floats_is_taken_in_a_wider_dtype(torch, name):
+    """PyTorch's threads would each keep their part of such a sum in 16 bits."""
     ones = torch.ones(1_200_000, dtype=getattr(torch, name))
     g = torch.cat([ones, -ones, ones[:3]])
     assert tileops.expand_adjoint(g, ()) == 3
     assert tileops.tile_adjoint(g, 1, len(g)).tolist() == [3]
     x = ones[:1].clone().requires_grad_()
     y = tileops.tile(x, len(g))
-    assert "Repeat" in type(y.grad_fn).__name__  # the package's own
+    assert "Repeat" in type(y.grad_fn).__name__  # the package's own function
     y.backward(g)
     assert x.grad.tolist() == [3]
 
@@ -531,7 +531,7 @@ def test_autocast_does_not_change_the_dtype_of_a_sum(torch):
         torch.set_autocast_enabled("cuda", False)
 
 
-def test_adjoints_that_torch_has_not(torch):
+def test_adjoints_of_dtypes_and_ranks_torch_cannot_sum_are_refused(torch):
     narrow = torch.ones(4, dtype=torch.uint8).view(torch.uint4)
     for repeats in (1, 2):
         with pytest.raises(tileops.DTypeError, match="cannot sum"):
@@ -552,9 +552,9 @@ def test_adjoints_are_differentiable(torch):
         assert torch.autograd.gradgradcheck(f, g)
 
 
-@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # torch.func.linearize's own
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # by torch.func.linearize
 @pytest.mark.parametrize("nbytes", [2**8, 2**23])
-def test_transforms_of_torch_func(torch, nbytes):
+def test_transforms_of_torch_func_give_the_results_of_torch(torch, nbytes):
     x = torch.randint(-3, 4, (4, nbytes // 64)).float()
     for ours, theirs in (
         (lambda x: tileops.tile(x, (2, 2)), lambda x: x.repeat(2, 2)),
@@ -576,7 +576,7 @@ def test_transforms_of_torch_func(torch, nbytes):
             assert all(torch.equal(p, q) for p, q in pairs)
 
 
-def test_jacobians(torch):
+def test_jacobians_are_those_of_torch(torch):
     x = torch.randn(2, 3)
     for jacobian in (torch.func.jacrev, torch.func.jacfwd):
         got, expected = (
@@ -585,7 +585,7 @@ def test_jacobians(torch):
         assert torch.equal(got, expected)
 
 
-def test_functional_call_and_autocast(torch):
+def test_modules_work_with_functional_call_and_autocast(torch):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -636,8 +636,8 @@ def test_an_exported_program_serves_other_sizes(torch, is_strict):
         assert [tuple(r.shape) for r in model(*fakes)] == [(2, 3, 6), (15, 2), (3, 5, 2), (5, 4)]
 
 
-def test_subclasses_see_what_is_done_to_them(torch):
-    """By ``__torch_function__``: the class is kept, and no bytes move behind its back."""
+def test_subclasses_see_each_operation(torch):
+    """They see it in ``__torch_function__``: the class is kept, and no bytes move unseen."""
 
     class Meters(torch.Tensor):
         seen: ClassVar[list] = []
@@ -693,7 +693,7 @@ def test_subclasses_are_compiled_into_one_graph(torch, is_seen):
         assert torch.equal(result, call(x))
 
 
-def test_members_of_an_enum_are_counts_of_compiled_programs(torch):
+def test_members_of_an_enum_are_accepted_as_counts_when_compiled(torch):
     class Count(enum.IntEnum):
         HEADS = 2
 
@@ -703,7 +703,7 @@ def test_members_of_an_enum_are_counts_of_compiled_programs(torch):
         assert torch.equal(compiled(x, counts), x.repeat(repeats))
 
 
-def test_a_mode_that_traces_sees_one_operation_for_every_size(torch):
+def test_a_trace_has_one_operation_for_every_size(torch):
     from torch.fx.experimental.proxy_tensor import make_fx
 
     for call in (
@@ -724,7 +724,7 @@ def test_a_mode_that_traces_sees_one_operation_for_every_size(torch):
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # by TorchDynamo
-def test_a_compiled_backward_by_hand_is_one_graph(torch):
+def test_an_autograd_function_that_calls_an_adjoint_compiles_into_one_graph(torch):
     class Tile(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -779,7 +779,7 @@ def test_a_limit_of_bytes_may_be_a_symbol(torch):
         torch.compile(call, backend="eager", dynamic=True)(torch.ones(3, 4), 191)
 
 
-def test_limits_of_a_specification_bound_no_export(torch):
+def test_limits_of_a_specification_do_not_bound_exported_sizes(torch):
     class Tile(torch.nn.Module):
         def forward(self, x):
             return tileops.directml.tile(x, (2, 1))
@@ -800,7 +800,7 @@ def test_a_negative_count_is_zero_to_openvino_if_it_is_a_symbol(torch):
         assert call(torch.ones(4, 3), n).shape == (4 * max(n, 0), 3)
 
 
-def test_what_is_no_array_is_refused_in_a_compiled_function(torch):
+def test_inputs_that_are_not_arrays_are_refused_when_compiled(torch):
     for wrong in (lambda x: [x], lambda x: (x,), lambda x: {"x": x}):
         for call in (tileops.tile, tileops.expand):
             compiled = torch.compile(lambda x, f=call, w=wrong: f(w(x), 2), backend="eager")
@@ -825,8 +825,8 @@ def test_a_strict_export_of_expand_computes_no_size(torch):
 @pytest.mark.parametrize(
     "repeats", [(1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 1, 1), (2, 2, 2, 2), (3, 1, 1, 1, 1)]
 )
-def test_results_lie_in_memory_as_the_librarys_own_do(torch, repeats):
-    """Memory format, sharing, gradients and class: what a user of torch.tile sees."""
+def test_results_lie_in_memory_as_those_of_torch_tile(torch, repeats):
+    """Memory format, sharing, gradients and class are those that users of torch.tile see."""
     plain = torch.randn(2, 3, 4, 5)
     inputs = {
         "contiguous": plain,
@@ -848,8 +848,8 @@ def test_results_lie_in_memory_as_the_librarys_own_do(torch, repeats):
         ), name
 
 
-def test_distributed_tensors_on_two_ranks(tmp_path):
-    """Right values, on the placements that the library's own operations give."""
+def test_distributed_tensors_keep_torchs_placements_on_two_ranks(tmp_path):
+    """The values are right, and the placements are those that PyTorch's own operations give."""
     code = """
 import os, sys
 import torch, tileops
@@ -916,7 +916,7 @@ os._exit(0)  # the end of the interpreter meets threads of PyTorch's, and aborts
         for rank in ranks:
             output, errors = rank.communicate(timeout=120)
             assert rank.returncode == 0, errors
-            assert "done\n" in output  # before or after what Gloo says
+            assert "done\n" in output  # before or after messages of Gloo
     finally:
         for rank in ranks:
             rank.kill()
@@ -930,7 +930,7 @@ def test_no_dtype_loses_its_gradient(torch):
             assert result.requires_grad, dtype
 
 
-def test_symbolic_counts_are_tensors_own(torch):
+def test_symbolic_counts_are_refused_for_arrays_of_other_libraries(torch):
     from torch.fx.experimental.proxy_tensor import make_fx
 
     refused = []

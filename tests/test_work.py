@@ -1,4 +1,4 @@
-"""The work that copies take, counted and not timed: words, calls, bytes written and staged."""
+"""The work of copies, counted instead of timed: words, calls, bytes written and staged."""
 
 import math
 import os
@@ -30,20 +30,20 @@ pytestmark = pytest.mark.library("numpy")
 
 
 class Work(NamedTuple):
-    """What a plan does."""
+    """The work that a plan does."""
 
     word: int
-    """Bytes of an element that is moved."""
+    """The bytes of an element that is moved."""
     calls: int
-    """Assignments."""
+    """The number of assignments."""
     passes: float
-    """Bytes written to the result or to a temporary, for each byte of the result."""
+    """Bytes written to the result or to a temporary, per byte of the result."""
     temporary: int
-    """Bytes of all temporaries."""
+    """The bytes of all temporaries."""
 
 
 def nest_between(shape, repeats, itemsize):
-    """Describe a copy between arrays in the order of their elements."""
+    """Describe a copy between contiguous arrays."""
     plan = cached_plan(TILE, shape, repeats, itemsize)
     steps = (contiguous(sizes, itemsize) for sizes in (shape, plan.shape))
     return make_nest(plan, *steps, itemsize)
@@ -54,7 +54,7 @@ def nest_of(workload):
 
 
 def assert_takes_a_quarter(x, repeats, more=0):
-    """Check the most memory beyond a result, new or given, when its plans were made before."""
+    """Check the peak memory beyond a result, new or given, of a copy that was planned before."""
     out = np.tile(x, repeats)
     for kept, call in (
         (out.nbytes, lambda: tileops.tile(x, repeats)),
@@ -66,7 +66,7 @@ def assert_takes_a_quarter(x, repeats, more=0):
 
 
 def work_of(nest, move):
-    """Carry a move out on arrays that have sizes and one element, and count."""
+    """Carry out a move on arrays with sizes but a single element, and count the work."""
     result, other = np.zeros(1), np.zeros(1)
     written, stages = {True: [], False: []}, {}
 
@@ -116,10 +116,10 @@ ON_A_CPU = {
 }
 
 COMPUTED = {"gray_to_rgb": 5 / 3}
-"""Passes where bytes are doubled in a temporary: of three repeats, two are there."""
+"""Passes where a temporary holds doubled bytes, which are two of the three repeats."""
 
 ON_A_GPU = {
-    # bytes of a load, repeats that a thread writes, repeats; other than (16, 1, 1)
+    # bytes of a load, repeats that a thread writes, repeats
     "repeat_kv": (16, 4, 4),
     "beam": (16, 5, 5),
     "mask": (16, 1, 1),
@@ -151,7 +151,7 @@ def test_the_work_of_a_workload_on_a_cpu(workload):
 
 @pytest.mark.parametrize("workload", list(workloads_at(1.0)), ids=lambda workload: workload.name)
 def test_the_work_of_a_workload_on_a_gpu(workload):
-    """Every store has 16 bytes, and is read once for the repeats that a thread writes."""
+    """Every store has 16 bytes, which are loaded once for all repeats that a thread writes."""
     launch = plan_device(nest_of(workload), 16, 16, workload.itemsize)
     variant = launch.variant
     assert (variant.load, launch.at_once, launch.repeats) == ON_A_GPU[workload.name]
@@ -164,12 +164,12 @@ def test_the_work_of_a_workload_on_a_gpu(workload):
 @pytest.mark.parametrize(
     "shape, repeats, itemsize, expected",
     [
-        # rows of 16 bytes and more: those of 999 as one run each, whatever its address
+        # rows of at least 16 bytes: those of 999 as one run each, at any address
         ((1000, 1000), (1, 2), 1, (8, 16, False)),
         ((1000, 999), (1, 2), 1, (1, 16, True)),
         ((1000, 999), (1, 2), 2, (2, 16, True)),
         ((1000, 999), (1, 2), 4, (4, 16, False)),
-        # narrower ones, piece by piece
+        # narrower rows, piece by piece
         ((1000, 3), (1, 5), 1, (1, 16, False)),
         ((1000, 1), (1, 3), 2, (2, 16, False)),
     ],
@@ -182,7 +182,7 @@ def test_stores_on_a_gpu_are_put_together_from_what_divides_the_rows(
 
 
 @pytest.mark.parametrize("of, to, load, store", [(1, 16, 1, 16), (4, 16, 4, 16), (16, 4, 4, 4)])
-def test_addresses_limit_loads_and_stores_apart_on_a_gpu(of, to, load, store):
+def test_addresses_limit_loads_and_stores_separately_on_a_gpu(of, to, load, store):
     variant = plan_device(nest_between((1000, 64), (1, 3), 1), of, to, 1).variant
     assert (variant.load, variant.store) == (load, store)
 
@@ -199,7 +199,7 @@ def test_the_last_store_on_a_gpu_need_not_be_full():
         *(((2**20,), (8, 1), 8), ((2**20,), (9, 1), 4)),
         # more repeats than blocks along an axis
         ((2**14,), (2**19, 1), 9),
-        # 2**16 bytes apart, and less: then each repeat has its own
+        # repeats 2**16 bytes apart; if they are closer, each has a thread of its own
         *(((2**12,), (2**10, 1), 4), ((2**12 - 1,), (2**10, 1), 1)),
     ],
 )
@@ -230,13 +230,13 @@ def test_stores_of_few_elements_are_left_to_the_library(itemsize, alignment, is_
         # pieces of a period that lie 2**31 bytes apart in the source, and more
         *(((2**6, 20), (3, 1), 1, (2**5, 2**26), (32, 32)),),
         *(((2**6, 20), (3, 1), 1, (2**5, 2**28), (32, 64)),),
-        # a few rounds of the outermost loop do not
+        # steps of the outermost loop, of which a store takes only a few rounds
         ((2**24, 3), (1, 5), 1, (2**20, 1), (32, 32)),
-        # backwards
+        # negative steps
         ((2**6, 20), (3, 1), 1, (-(2**5), -(2**28)), (32, 64)),
     ],
 )
-def test_numbers_of_64_bits_only_where_32_do_not_count(shape, repeats, itemsize, steps, bits):
+def test_gpu_indices_have_64_bits_only_where_32_are_too_few(shape, repeats, itemsize, steps, bits):
     plan = cached_plan(TILE, shape, repeats, itemsize)
     nest = make_nest(plan, steps, contiguous(plan.shape, itemsize), itemsize)
     variant = plan_device(nest, 16, 16, itemsize).variant
@@ -254,8 +254,8 @@ def test_a_short_period_is_widened_twice():
 @pytest.mark.parametrize(
     "itemsize, repeats, word", [(1, 12, 4), (1, 16, 8), (1, 24, 8), (2, 6, 4), (2, 8, 8), (4, 6, 8)]
 )
-def test_repeats_are_put_together_to_words_before_they_are_written(itemsize, repeats, word):
-    """Each word holds some of them, and is computed once for all of its row."""
+def test_repeats_are_combined_into_words_before_they_are_written(itemsize, repeats, word):
+    """Each word holds some repeats, and is computed once for its whole row."""
     rows = 2**20
     row = itemsize * repeats
     in_bytes = nest_between((rows, 1), (1, repeats), itemsize)
@@ -303,13 +303,13 @@ def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, item
         ((4, 18), (1, 2048), 18, 18 * 2048 * 4 // 6),
     ],
 )
-def test_repeats_of_a_block_are_32_bytes_apart_or_a_multiple(shape, repeats, run, limit):
+def test_repeats_of_a_block_are_a_multiple_of_32_bytes_apart(shape, repeats, run, limit):
     nest = host_words(nest_between(shape, repeats, 1), 16)
     alike = math.lcm(run, 32)
     assert work_of(nest, plan_host(nest)).temporary == limit // alike * alike
 
 
-def test_but_a_block_of_all_of_the_source_is_left_whole():
+def test_a_block_of_the_whole_source_is_not_cut():
     nest = host_words(nest_between((6, 45), (1487, 8), 1), 16)
     assert work_of(nest, plan_host(nest)).temporary == 6 * 45 * 8
 
@@ -324,8 +324,8 @@ def test_rows_of_several_passes_are_put_together_even_for_two_repeats():
     "row, itemsize, often",
     [(3, 1, 2), (5, 4, 3), (7, 4, 6), (4, 8, 8), (5, 8, 12), (6, 8, 18), (3, 4, 4), (3, 8, 8)],
 )
-def test_the_wider_the_words_the_more_often_a_temporary_of_them_is_written(row, itemsize, often):
-    """Few repeats of rows are written as they are: that takes as long as to put them together."""
+def test_wider_words_need_more_repeats_to_be_put_together(row, itemsize, often):
+    """To write few repeats of rows as they are takes no longer than to put them together."""
     for repeats in (often - 1, often):
         shape = (12 * 2**20 // (row * itemsize * repeats * 100), row)
         nest = host_words(nest_between(shape, (repeats, 100), itemsize), 16)
@@ -333,8 +333,8 @@ def test_the_wider_the_words_the_more_often_a_temporary_of_them_is_written(row, 
         assert (work.temporary == 0) == (repeats < often)
 
 
-def test_blocks_of_elements_that_numpy_picks_are_copied_as_they_are(monkeypatch):
-    """Long runs of them are not picked one by one, which takes twice the time."""
+def test_long_runs_of_elements_are_copied_and_not_picked(monkeypatch):
+    """To pick the elements of long runs one by one would take twice the time."""
     picked, pick = [], assigning._pick
 
     def count(*args):
@@ -358,13 +358,13 @@ def test_rows_are_written_in_passes_up_to_48_bytes_wide(row, repeats, word):
         assert (nest.word == word and nest.sizes[1:] == (n, row // word)) == is_passed
 
 
-def test_repeats_of_a_word_are_computed_up_to_32_bytes_of_them():
+def test_words_are_computed_for_repeats_of_up_to_32_bytes():
     for repeats, itemsize, copies in ((8, 4, 2), (12, 4, 1), (2, 1, 2), (6, 1, 1), (2, 16, 1)):
         nest = host_words(nest_between((2**15, 1), (1, repeats), itemsize), 16)
         assert nest.repeats_per_word == copies
 
 
-def test_words_that_are_computed_divide_the_steps_from_row_to_row():
+def test_computed_words_divide_the_steps_from_row_to_row():
     plan = cached_plan(TILE, (2**15, 1), (1, 4), 1)
     for step, copies in ((4, 4), (8, 4), (6, 1), (5, 1)):
         nest = host_words(make_nest(plan, (1, 1), (step, 1), 1), 16)
@@ -378,7 +378,7 @@ def test_words_are_computed_in_a_temporary_for_results_of_512_kib():
         assert (work_of(nest, plan_host(nest)).temporary > 0) == is_staged
 
 
-def test_and_where_they_are_written_in_passes():
+def test_words_are_computed_in_a_temporary_if_they_are_written_in_passes():
     for inner, is_staged in ((16, True), (15, False)):
         nest = Nest((3000, inner, 4), (68, 4, 0), (544, 32, 8), 8, 2)
         work = work_of(nest, plan_host(nest))
@@ -419,13 +419,13 @@ def test_repeats_of_bytes_are_written_in_pairs_in_each_part_that_has_many():
         ((1024, 5, 12), 0),
     ],
 )
-def test_passes_go_down_1024_rows_of_which_16_lie_in_an_axis(sizes, axes):
-    """One pass for each of up to 12 words of a row, and of 48 bytes in all."""
+def test_passes_need_1024_rows_of_which_16_lie_in_an_axis(sizes, axes):
+    """There is one pass for each word of a row: up to 12 words, of 48 bytes in all."""
     assert column_axes(Nest(sizes, contiguous(sizes, 2), contiguous(sizes, 1), 1)) == axes
 
 
 def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():
-    """Each part puts the rows together anew, so few repeats stay together, and rows are cut."""
+    """Each part puts its rows together again, so rows are cut where a part has few repeats."""
     for repeats, block in ((63, (63, 500)), (64, (32, 1000))):
         nest = host_words(nest_between((1000, 12), (repeats, 10), 1), 16)
         assert cut(nest, 2)[:2] == block
@@ -433,7 +433,7 @@ def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():
 
 @pytest.mark.parametrize("itemsize, few, more", [(8, 4, 5), (4, 6, 7), (2, 6, 7), (1, 10, 11)])
 def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
-    """Each pass goes down all rows; NumPy's own repetition begins anew for each of them."""
+    """Each pass goes down all rows; NumPy's own repetition starts again for each row."""
     for repeats, is_passed in ((2, True), (few, True), (more, False)):
         nest = host_words(nest_between((2**17, 1), (1, repeats), itemsize), 16)
         assert (not plan_rows(nest, is_new=True)) == is_passed
@@ -456,12 +456,12 @@ def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(ro
     [
         # Words: the fewest repeats first, so that temporaries are small
         ((13, 53, 4), (2, 4, 16), 8, ((1, 2), (2 * 13, 4), (2 * 4 * 13 * 53, 16))),
-        # Rows of 512 bytes: the outer ones first, whose result is repeated from the innermost cache
+        # Rows of 512 bytes: outer axis first, as its result is repeated from the innermost cache
         ((17, 64), (16, 16), 8, ((1, 16), (16 * 17, 16))),
-        # Smaller results: the inner ones first, whatever it costs
+        # Smaller results: the inner axis first, whatever it costs
         ((2, 89), (2, 12), 8, ((1, 2), (4, 12))),
         ((2, 89), (2, 11), 8, ((2, 11), (1, 2))),
-        # Short rows are made long first
+        # Short rows are first made long
         ((1000, 3, 1), (2, 3, 4), 1, ((3000, 4), (1000, 3), (1, 2))),
     ],
 )
@@ -474,25 +474,25 @@ def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize
     "shape, repeats, itemsize, new, used",
     [
         ((2048, 8), (3, 2), 8, ((2048, 2), (1, 3)), ((2048, 2), (1, 3))),
-        # From the inside out the temporary would have 1 MiB
+        # From the inside out, the temporary would have 1 MiB
         ((256, 16), (2, 32), 8, ((1, 2), (512, 32)), ()),
-        # So it would have in any order
+        # The temporary would be as large in any order
         ((4096, 16), (3, 2), 8, (), ()),
-        # It would be smaller, and take longer to write and read than a plan of one copy
+        # The temporary would be smaller, but take longer to write and read than a plan of one copy
         ((48, 3530), (4, 4), 1, (), ()),
-        # A plan of one copy would enter its innermost loop for each row of six bytes
+        # A plan of one copy would start its innermost loop for each row of six bytes
         ((6280, 2, 1), (1, 12, 3), 1, ((12_560, 3), (6280, 12)), ((12_560, 3), (6280, 12))),
-        # Many words are computed faster
+        # Many words are faster to compute
         ((3000, 1), (3, 2), 1, ((3000, 2), (1, 3)), ((3000, 2), (1, 3))),
         ((400_000, 1), (3, 2), 1, (), ()),
-        # Few rows, repeated so often that each costs more than its bytes in a plan
+        # Few rows, repeated so often that each repetition costs more than its bytes in a plan
         ((498, 3), (2, 2720), 1, (), ()),
-        # Into given memory the outermost axis comes last, whatever it costs
+        # Into given memory, the outermost axis comes last, whatever it costs
         ((17, 64), (16, 16), 8, ((1, 16), (16 * 17, 16)), ((17, 16), (1, 16))),
-        # Broadcasting would take longer for each of its rows than a plan
+        # Broadcasting would take longer for each row than a plan
         ((15_522, 3, 1), (1, 3, 4), 2, (), ()),
         ((956, 10, 1), (1, 7, 4), 2, ((9560, 4), (956, 7)), ()),
-        # The temporary would have 4 MiB; a source may
+        # A temporary would have 4 MiB, which only a source may have
         ((7448, 35, 1), (2, 1, 8), 2, ((1, 2), (2 * 7448 * 35, 8)), ()),
         ((141_884, 15), (1, 2), 2, ((141_884, 2),), ()),
         # One repetition would be a copy, and threads share the copy of 800 bytes
@@ -530,9 +530,9 @@ def test_short_rows_that_are_repeated_often_are_put_together(rows, row, repeats,
 @pytest.mark.parametrize(
     "rows, row, repeats, chain",
     [
-        # Elements for which NumPy has a loop: two threads are not faster than that loop
+        # NumPy has a loop for these elements, and two threads are not faster than that loop
         (1000, 32, (2, 250), ((1, 2), (2000, 250))),
-        # They are for others
+        # For other elements, two threads are faster
         (1000, 48, (2, 150), ()),
         (1000, 24, (1, 600), ()),
     ],
@@ -547,13 +547,13 @@ def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row,
 @pytest.mark.parametrize(
     "shape, repeats, itemsize, gap, row",
     [
-        # Few rows, and many long ones
+        # Few rows, or many long ones
         ((128, 16), (1, 4), 1, 0, 16),
         ((129, 16), (1, 4), 1, 0, 0),
         ((8192, 512), (1, 2), 1, 0, 0),
         ((8192, 513), (1, 2), 1, 0, 513),
         ((512, 1024), (4, 1), 4, 0, 2**21),
-        # The target has gaps: more rows are few
+        # If the target has gaps, more rows count as few
         ((1024, 16), (1, 4), 1, 8, 16),
         ((1025, 16), (1, 4), 1, 8, 0),
         ((4096, 1), (1, 3), 2, 2, 6),
@@ -573,14 +573,14 @@ def test_few_rows_and_long_ones_are_assigned_without_a_plan(shape, repeats, item
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_so_are_rows_of_elements_that_lie_apart(order):
+def test_rows_of_scattered_elements_are_assigned_without_a_plan(order):
     plan = cached_plan(TILE, (100, 100), (1, 2), 4)
     source = contiguous((100, 100), 4) if order == "C" else (4, 400)
     target = (4, 400) if order == "C" else contiguous((100, 200), 4)
     assert assigned_row(plan, source, target, 4) == 400
 
 
-def test_not_where_libc_would_take_ten_times_as_long(monkeypatch):
+def test_rows_that_libc_copies_ten_times_slower_are_planned(monkeypatch):
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     planned, write = [], host._write_contiguous
     monkeypatch.setattr(host, "_write_contiguous", lambda *args: planned.append(1) or write(*args))
@@ -596,7 +596,7 @@ def test_not_where_libc_would_take_ten_times_as_long(monkeypatch):
 
 
 def test_rows_of_several_references_are_repeated_by_the_library():
-    """What it makes is reshaped, so that the result is a view; what is assigned is none."""
+    """The library's result is reshaped and so is a view; an assigned result is not."""
     x = np.array([[1, "a"], [None, 2.0]], object)
     assert tileops.tile(x, (1, 4)).base is not None
     assert tileops.tile(x[:, :1], (1, 4)).base is None
@@ -605,10 +605,10 @@ def test_rows_of_several_references_are_repeated_by_the_library():
 @pytest.mark.parametrize(
     "shape, repeats, itemsize, threads",
     [
-        # Long rows: for their bytes
+        # Long rows are shared for their bytes
         ((12_000, 256), (1, 4), 1, 1),
         ((12_300, 256), (1, 4), 1, 2),
-        # Short ones: for what they cost, whether in passes, in pairs or in a loop
+        # Short rows are shared for what they cost, whether in passes, in pairs or in a loop
         ((200_000, 3), (1, 4), 1, 1),
         ((250_000, 3), (1, 4), 1, 2),
         ((400_000, 3), (1, 4), 1, 3),
@@ -616,9 +616,9 @@ def test_rows_of_several_references_are_repeated_by_the_library():
         ((2_000_000, 1), (1, 3), 1, 2),
         ((26_800, 3), (1, 13), 1, 1),
         ((27_000, 3), (1, 13), 1, 2),
-        # Passes are begun anew for each repeat
+        # Passes start again for each repeat
         ((50_000, 3), (1, 16), 1, 2),
-        # Elements of 7 bytes, of 32 that NumPy picks, and words that are computed
+        # Elements of 7 bytes, elements of 32 that NumPy picks, and computed words
         ((300_000, 7), (1, 2), 1, 2),
         ((200_000, 16), (1, 2), 2, 2),
         ((100_000, 1), (5, 4), 4, 3),
@@ -638,7 +638,7 @@ def test_repetitions_are_not_given_up_for_threads_where_bytes_are_few():
     assert plan_rows(nest, is_new=False)
 
 
-def test_a_transposed_target_is_gone_over_in_the_order_of_its_memory():
+def test_a_transposed_target_is_written_in_the_order_of_its_memory():
     plan = cached_plan(TILE, (100, 3), (1, 4), 8)
     nest = make_nest(plan, (24, 8), (8, 800), 8)
     assert nest.sizes == (4, 3, 100, 8)
@@ -671,7 +671,9 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
         ("c16", (34952, 1, 1), (5, 1, 3)),
     ],
 )
-def test_so_do_words_that_are_computed(dtype, rows, repeats, step, monkeypatch):
+def test_computed_words_take_a_quarter_of_the_result_at_most(
+    dtype, rows, repeats, step, monkeypatch
+):
     for module in (_plan_job, host):
         monkeypatch.setattr(module, "COPIED", 0)
     monkeypatch.setattr(_plan_job, "_READ_ONCE", 2**63)
@@ -679,8 +681,8 @@ def test_so_do_words_that_are_computed(dtype, rows, repeats, step, monkeypatch):
     assert_takes_a_quarter(x, repeats, more=2**16)  # NumPy 2.0 has larger buffers than later ones
 
 
-def test_so_does_a_large_copy_of_what_lies_apart(monkeypatch):
-    """The input is copied, which is the quarter, and each thread has a block."""
+def test_a_large_copy_of_scattered_elements_takes_a_quarter_of_its_result(monkeypatch):
+    """The quarter is a copy of the input; in addition, each thread has a block."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
     x = np.ones((3, 8 * 2**20), np.uint8).T
     out = np.empty((2 * x.shape[0], 6), np.uint8)
@@ -726,7 +728,7 @@ def test_little_memory_is_taken_beyond_the_result(kind, size, repeats):
         *("wide", "less wide", "pairs", "one element", "4 MiB"),
     ],
 )
-def test_what_lies_apart_is_copied_first_if_it_is_repeated_often(
+def test_scattered_elements_are_copied_first_if_repeated_often(
     make, repeats, is_copied, rng, monkeypatch
 ):
     copied, contiguous = [], host._contiguous
@@ -747,7 +749,7 @@ def test_what_lies_apart_is_copied_first_if_it_is_repeated_often(
     [(16384, 1), (20480, 38), (20488, 36), (65536, 12), (98301, 1), (393216, 2), (393224, 1)],
 )
 def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypatch):
-    """The runs lie alike, and the first of them, in the result itself, stays in a core's cache."""
+    """The runs are aligned alike, and the first, in the result itself, stays in a core's cache."""
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     runs, write = [], host._write_contiguous
 
@@ -767,7 +769,7 @@ def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypat
     assert runs[2:] == [(row, repeats - 2)]
 
 
-def test_repeats_of_several_long_rows_are_not(rng, monkeypatch):
+def test_several_long_rows_are_repeated(rng, monkeypatch):
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     x = rng.integers(0, 256, (2, 2**15), np.uint8)
     out = np.zeros((2, 520 * 2**15), np.uint8)
@@ -775,7 +777,7 @@ def test_repeats_of_several_long_rows_are_not(rng, monkeypatch):
     assert (out.reshape(2, 520, -1) == x[:, None]).all()
 
 
-def test_a_second_copy_of_a_kind_takes_no_memory():
+def test_a_second_copy_of_a_kind_reuses_memory():
     x = np.ones((1, 8192), np.uint8)
     out = np.ones((8192, 8192), np.uint8)
     tileops.tile(x, (8192, 1), out=out)
@@ -783,7 +785,7 @@ def test_a_second_copy_of_a_kind_takes_no_memory():
     allocating._temporaries.clear()
     bytes_in_rows = np.ones((2**21, 1), np.uint8)
     out = np.ones((2**21, 3), np.uint8)
-    with tileops.single_threaded():  # a thread that has nothing to do takes no temporary
+    with tileops.single_threaded():  # an idle thread would take no temporary
         taken = [peak_of(lambda: tileops.tile(bytes_in_rows, (1, 3), out=out)) for _ in range(2)]
     assert taken[1] < taken[0] / 1.5
 
@@ -792,7 +794,7 @@ def test_a_second_copy_of_a_kind_takes_no_memory():
     "shape, repeats",
     [((5, 3, 40), (300, 2, 4)), ((5, 7, 7), (300, 1, 4)), ((5, 5, 5, 1), (1, 3, 5000, 2))],
 )
-def test_so_does_one_into_another_order(shape, repeats):
+def test_a_copy_into_another_order_takes_a_quarter_of_its_result_at_most(shape, repeats):
     x = np.ones(shape, np.uint8)
     plan = cached_plan(TILE, shape, repeats, 1)
     for target in (plan.shape, plan.shape[::-1]):
@@ -804,7 +806,7 @@ def test_so_does_one_into_another_order(shape, repeats):
 
 
 def named(move):
-    """Name the steps of a plan as the docs do."""
+    """Name the steps of a plan as docs/copies.md does."""
     name = type(move).__name__
     match move:
         case moving.Loop(_, _, body):
@@ -815,7 +817,7 @@ def named(move):
             return name
 
 
-def test_the_page_about_copies_says_what_the_plans_say():
+def test_the_page_about_copies_matches_the_plans():
     text = (Path(__file__).parents[1] / "docs" / "copies.md").read_text()
     rows = re.findall(r"^\| (\(.*\)) \| (\(.*\)) \| (\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
     assert len(rows) > 5

@@ -1,4 +1,4 @@
-"""What type checkers must see: each ignore here would be one too many if its line passed."""
+"""Errors that type checkers must find: they report each ignore comment that is not needed."""
 
 # ruff: noqa: B018
 

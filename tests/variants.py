@@ -1,4 +1,4 @@
-"""The libraries under test, each in the variants of arrays that people hold.
+"""The libraries under test, each in the variants of arrays that users hold.
 
 A variant makes an array from raw bytes and gives the raw bytes back, so that
 tests compare bits for dtypes that NumPy does not know.
@@ -17,7 +17,7 @@ THRESHOLDS = {
     **dict.fromkeys(("numpy", "cupy", "dask"), ("measured", "tiny")),
     "torch": ("measured", "tiny", "device"),
 }
-"""With which thresholds copies are tested, for the libraries whose copies are planned here."""
+"""The sets of thresholds to test with, for libraries whose copies this package plans."""
 
 _TINY = {
     "tileops.execute.host": {
@@ -90,11 +90,11 @@ _TINY = {
     },
     "tileops._machine": {"is_amd": lambda: True},
 }
-"""Thresholds at which copies of some bytes take the steps that others take from megabytes on."""
+"""Thresholds that give copies of a few bytes the steps that others take from megabytes on."""
 
 
 def set_thresholds(monkeypatch, name):
-    """Plan small copies as large ones are; "device": in PyTorch, those of the CPU as a GPU's."""
+    """Plan small copies as large ones; "device" also treats PyTorch's CPU tensors as a GPU's."""
     if name != "measured":
         for module, values in _TINY.items():
             for threshold, value in values.items():
@@ -125,7 +125,7 @@ def forget_plans():
 
 
 def converts_bfloat16():
-    """Whether the processor has instructions for bfloat16: XLA's take subnormals for 0 then."""
+    """Return whether the processor has bfloat16 instructions: with them, XLA makes subnormals 0."""
     about = Path("/proc/cpuinfo")
     return about.exists() and "avx512_bf16" in about.read_text(encoding="utf-8").split()
 
@@ -136,14 +136,14 @@ STANDARD = {
     **{name: np.dtype(name).itemsize for name in ("float32", "float64")},
     **{name: np.dtype(name).itemsize for name in ("complex64", "complex128")},
 }
-"""The dtypes of the standard, with their bytes."""
+"""The dtypes of the standard, with their bytes per element."""
 
 NARROW = {"int2": 0x01, "uint2": 0x03, "int4": 0x07, "uint4": 0x0F, "float4_e2m1fn": 0x0F}
-"""Dtypes narrower than the byte that holds them, with the bits that mean something."""
+"""Dtypes narrower than the byte that holds them, with a mask of the bits that they use."""
 
 
 def random_bits(rng, dtype, itemsize, shape):
-    """Draw raw elements: any bits, so NaN payloads and both zeros, except where few are legal."""
+    """Draw raw elements of any bits, and so NaN payloads and both zeros, unless few are legal."""
     count = int(np.prod(shape, dtype=np.int64)) * itemsize
     raw = rng.integers(0, 256, count, dtype=np.uint8)
     name = str(dtype)
@@ -158,7 +158,7 @@ def random_bits(rng, dtype, itemsize, shape):
 
 
 def assert_moved(xp, x, result, expected):
-    """Compare library, dtype, shape, device and bits."""
+    """Check the library, dtype, shape, device and bits of a result."""
     assert xp.is_own(result)
     assert result.dtype == x.dtype
     assert tuple(result.shape) == expected.shape
@@ -167,18 +167,18 @@ def assert_moved(xp, x, result, expected):
 
 
 class Variant:
-    """Arrays of a library, made in one particular way."""
+    """Arrays of a library, made in one way."""
 
     library = ""
     layout = "plain"
     device = None
     has_views = True
-    """Whether the library is known to have views, which cost no memory."""
+    """Whether the library is known to have views, which take no memory."""
     broadcasts_views = True
-    """Whether its `broadcast_to` gives a view, known or not."""
+    """Whether its `broadcast_to` gives a view, even if the package does not know that."""
     max_rank = 64
     not_summed = ()
-    """Dtypes that the library adds up in another."""
+    """Dtypes that the library sums in another dtype."""
 
     def __repr__(self):
         return "-".join(filter(None, (self.library, self.layout, self.device)))
@@ -189,23 +189,23 @@ class Variant:
 
     @property
     def dtypes(self):
-        """Each dtype's name and bytes."""
+        """The name of each dtype, with its bytes per element."""
         return STANDARD
 
     def missing(self):
-        """Say what this variant needs and the machine lacks, if it lacks anything."""
+        """Say what this variant needs and the machine lacks, if anything."""
         self.module  # noqa: B018 (a library that is missing is an error)
 
     def plain(self, bits, dtype):
-        """Make an array of its own from raw bytes."""
+        """Make a plain array of the library from raw bytes."""
         raise NotImplementedError
 
     def make(self, bits, dtype):
-        """Make an array of this variant's layout."""
+        """Make an array in this variant's layout."""
         return {"plain": self.plain, "strided": self.strided}[self.layout](bits, dtype)
 
     def strided(self, bits, dtype):
-        """Make every second column of a transposed array."""
+        """Make a view of every second column of a transposed array."""
         if bits.ndim == 0:
             return self.plain(bits, dtype)
         wide = np.repeat(bits, 2, axis=-1)
@@ -227,18 +227,18 @@ class Variant:
         return np.asarray(x)
 
     def is_own(self, x):
-        """Whether an array is of this library."""
+        """Return whether an array belongs to this library."""
         return type(x).__module__.partition(".")[0] == self.library
 
     def shares(self, a, b):
-        """Whether two arrays share memory."""
+        """Return whether two arrays share memory."""
         return np.shares_memory(a, b)
 
     def is_contiguous(self, x):
         return x.flags.c_contiguous
 
     def place(self, x):
-        """Return what tells an array's device."""
+        """Return what identifies an array's device."""
         return getattr(x, "device", None)
 
 
@@ -280,7 +280,7 @@ class NumPy(Variant):
 
 class Strict(Variant):
     library = "array_api_strict"
-    has_views = False  # the standard promises none
+    has_views = False  # the standard promises no views
 
     def plain(self, bits, dtype):
         return self.module.asarray(bits.view(dtype))
@@ -331,7 +331,7 @@ class Torch(Variant):
         torch = self.module
         values = np.empty(tuple(x.shape), f"V{x.element_size()}")
         if x.element_size() == 1:
-            x = x.view(torch.uint8)  # the narrow dtypes have no copy of their own
+            x = x.view(torch.uint8)  # PyTorch cannot copy the narrow dtypes
         if x.numel():
             own = torch.empty(x.shape, dtype=x.dtype).copy_(x.detach())
             raw = own.reshape(-1).view(torch.uint8).numpy()
@@ -383,7 +383,7 @@ class Jax(Variant):
         return a.unsafe_buffer_pointer() == b.unsafe_buffer_pointer()
 
     def is_contiguous(self, x):
-        return True  # the library has no other arrays
+        return True  # JAX has no other arrays
 
 
 class Dask(Variant):
@@ -425,7 +425,7 @@ class CuPy(Variant):
 
     @property
     def dtypes(self):
-        import ml_dtypes  # noqa: F401 (NumPy then knows bfloat16)
+        import ml_dtypes  # noqa: F401 (this registers bfloat16 with NumPy)
 
         return {**STANDARD, "float16": 2, "bfloat16": 2}
 
@@ -440,7 +440,7 @@ class CuPy(Variant):
 
 
 class Other(Variant):
-    """A library of the standard that has no module here, nor a way into it from NumPy's arrays."""
+    """A library of the standard with neither a module here nor a conversion of NumPy's arrays."""
 
     has_views = False
 
