@@ -1,1 +1,1 @@
-"""Benchmarks of tileops: what is measured, how, against whom, and the tables and plots of it."""
+"""Benchmarks of tileops: what is measured, how, against which libraries, and how it is shown."""

@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks``: measure, print tables, write JSON, plots and a page."""
+"""The command ``python -m benchmarks``: measure, print tables, and write JSON, plots and a page."""
 
 import itertools
 from pathlib import Path
@@ -31,14 +31,14 @@ def main(
     Parameters
     ----------
     quick
-        Fewer rounds, and no result above 64 MiB: to see that all runs.
+        Run fewer rounds, and no result above 64 MiB, to check that everything runs.
     only
-        Measure these sections alone, and keep what the folder has of the others.
+        Measure only these sections, and keep the folder's results of the others.
     results
-        The folder to write into: docs/benchmarks, whose figures are shown; with `quick`
-        build/benchmarks.
+        The folder to write into. The default is docs/benchmarks, whose figures are published;
+        with `quick`, it is build/benchmarks.
     from_json
-        Measure nothing: make tables, plots and page from an earlier run.
+        Measure nothing, and make tables, plots and page from the results of an earlier run.
     """
     console = rich.console.Console()
     results = results or Path("build/benchmarks" if quick else "docs/benchmarks")
@@ -48,21 +48,22 @@ def main(
     if only and from_json is None and file.exists():
         measured.add_sections(Results.load(file), set(SECTIONS) - set(only))
     measured.save(file)
-    measured = Results.load(file)  # with the facts that all sections have in common
+    measured = Results.load(file)  # with the facts that all sections share
     show(measured, console)
     drawn = plots.draw(measured, results)
     (results / "cpu.md").write_text(page.markdown(measured, drawn), encoding="utf-8")
 
 
 def measure(only: list[Section] | None, *, is_quick: bool) -> Results:
-    """Run sections one after the other, in several passes."""
+    """Run the sections one after the other, in several passes."""
     take_large_memory_from_the_system()
     configure()
     options = [*(["--quick"] if is_quick else []), *(["--only", *only] if only else [])]
     command = " ".join(["python -m benchmarks", *options])
     recorder = Recorder(Results(describe_run(command)), is_quick=is_quick)
     progress = rich.console.Console(stderr=True)
-    # After `reuse` the C library serves what is small from memory that it has kept.
+    # The section `reuse` comes last: after it, the C library serves small results from memory
+    # that it has kept.
     wanted: list[str] = [*(only or SECTIONS)]
     for names in ([n for n in wanted if n != "reuse"], [n for n in wanted if n == "reuse"]):
         for number, name in itertools.product(range(recorder.passes), names):

@@ -17,20 +17,20 @@ from benchmarks.workloads import Workload, numpy_dtype
 Sides = dict[str, Call]
 
 THREADS = 2
-"""Of every library that can be told; JAX has as many as there are processors."""
+"""Threads of every library that lets them be set; JAX has as many as there are processors."""
 
 _CHUNK = 2**24
 
 
 def configure() -> None:
-    """Give the libraries the same two threads, and JAX its 64-bit integers."""
+    """Give every library two threads, and JAX its 64-bit integers."""
     os.environ["TILEOPS_NUM_THREADS"] = str(THREADS)
     torch.set_num_threads(THREADS)
     jax.config.update("jax_enable_x64", True)
 
 
 def to_torch(x: np.ndarray) -> torch.Tensor:
-    """Share an array with PyTorch, bfloat16 too."""
+    """Share an array with PyTorch, including bfloat16."""
     if x.dtype.name == "bfloat16":
         return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(x)
@@ -51,7 +51,7 @@ def check(sides: Mapping[str, Call], expected: np.ndarray, case: str) -> None:
 
 
 def _equal(first: np.ndarray, second: np.ndarray) -> bool:
-    """Compare bytes, some at a time: a result of 1 GB needs no mask of 1 GB."""
+    """Compare bytes in parts, so that a result of 1 GB needs no mask of 1 GB."""
     return first.size == second.size and all(
         np.array_equal(first[start : start + _CHUNK], second[start : start + _CHUNK])
         for start in range(0, first.size, _CHUNK)
@@ -59,14 +59,14 @@ def _equal(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def used_memory(workload: Workload) -> np.ndarray:
-    """Make a buffer for a result, whose pages are in memory already."""
+    """Make a buffer for a result whose pages are already in memory."""
     buffer = np.empty(workload.target, numpy_dtype(workload.dtype))
     buffer.view(np.uint8).fill(1)
     return buffer
 
 
 def numpy_limit(workload: Workload) -> Call:
-    """Fill new memory."""
+    """Fill new memory, as the limit of NumPy."""
 
     def fill() -> np.ndarray:
         memory = np.empty(workload.result_bytes, np.uint8)
@@ -77,18 +77,18 @@ def numpy_limit(workload: Workload) -> Call:
 
 
 def numpy_out_limit(workload: Workload) -> Call:
-    """Fill a buffer that is used again."""
+    """Fill a buffer that is used again, as the limit of NumPy with `out=`."""
     return functools.partial(used_memory(workload).view(np.uint8).fill, 1)
 
 
 def torch_limit(workload: Workload) -> Call:
-    """Fill new memory, by the library's threads."""
+    """Fill new memory with PyTorch's threads."""
     size = workload.result_bytes
     return lambda: torch.empty(size, dtype=torch.uint8).fill_(1)
 
 
 def torch_out_limit(workload: Workload) -> Call:
-    """Fill a buffer that is used again, by the library's threads."""
+    """Fill a buffer that is used again with PyTorch's threads."""
     return functools.partial(to_torch(used_memory(workload)).view(torch.uint8).fill_, 1)
 
 
@@ -98,12 +98,12 @@ def numpy_fresh(workload: Workload, x: np.ndarray) -> Sides:
 
 
 def tiled(native: Callable[..., Any], x: Any, repeats: tuple[int, ...], **options: Any) -> Sides:
-    """Tile one array by its library's own function, and by tileops with options that it lacks."""
+    """Tile an array with its library's own function, and with tileops and additional options."""
     return both(native, functools.partial(tileops.tile, **options), x, repeats)
 
 
 def both(native: Callable[..., Any], ours: Callable[..., Any], *arguments: Any) -> Sides:
-    """Call two functions on the same arguments."""
+    """Make two sides that call functions with the same arguments."""
     return {
         "native": functools.partial(native, *arguments),
         "tileops": functools.partial(ours, *arguments),
@@ -111,7 +111,7 @@ def both(native: Callable[..., Any], ours: Callable[..., Any], *arguments: Any) 
 
 
 def numpy_out(workload: Workload, x: np.ndarray) -> Sides:
-    """Tile NumPy arrays, tileops into a buffer that is used again."""
+    """Tile NumPy arrays; tileops writes into a buffer that is used again."""
     return tiled(np.tile, x, workload.repeats, out=used_memory(workload))
 
 
@@ -130,7 +130,7 @@ def torch_fresh(workload: Workload, x: np.ndarray) -> Sides:
 
 
 def torch_out(workload: Workload, x: np.ndarray) -> Sides:
-    """Tile tensors, tileops into a buffer that is used again."""
+    """Tile tensors; tileops writes into a buffer that is used again."""
     buffer = to_torch(used_memory(workload))
     return tiled(torch.tile, to_torch(x), workload.repeats, out=buffer)
 
@@ -150,8 +150,8 @@ def torch_compiled(workload: Workload, x: np.ndarray) -> Sides:
 
 
 def compiled(tensor: torch.Tensor, repeats: tuple[int, ...]) -> Sides:
-    """Tile one tensor, each side in a function that is compiled for it."""
-    torch.compiler.reset()  # a function is compiled a few times at most, for all tensors
+    """Tile a tensor, each side in a function that is compiled for it."""
+    torch.compiler.reset()  # the limit on compilations of a function counts all tensors
     native = torch.compile(lambda a: torch.tile(a, repeats), fullgraph=True)
     ours = torch.compile(lambda a: tileops.tile(a, repeats), fullgraph=True)
     return both(native, ours, tensor)
@@ -163,7 +163,7 @@ def jax_eager(workload: Workload, x: np.ndarray) -> Sides:
 
 
 def waited(sides: Sides) -> Sides:
-    """Wait for the results of JAX, which come later."""
+    """Wait for the results of JAX, which returns before they are computed."""
     return {name: functools.partial(_wait, call) for name, call in sides.items()}
 
 
@@ -177,7 +177,7 @@ def jax_jitted(workload: Workload, x: np.ndarray) -> Sides:
 
 
 def jitted(array: jax.Array, repeats: tuple[int, ...]) -> Sides:
-    """Tile one JAX array, each side in a compiled function."""
+    """Tile a JAX array, each side in a compiled function."""
     native = jax.jit(lambda a: jnp.tile(a, repeats))
     ours = jax.jit(lambda a: tileops.tile(a, repeats))
     return waited(both(native, ours, array))
@@ -190,11 +190,11 @@ class Comparison(NamedTuple):
     native: str
     make: Callable[[Workload, np.ndarray], Sides]
     limit: Callable[[Workload], Call] | None = None
-    """What writes as much in the same rounds and reads nothing, where there is such."""
+    """Makes a call that writes as many bytes and reads none, timed in the same rounds, if any."""
     is_expand: bool = False
     has_pauses: bool = False
     has_twin: bool = False
-    """Whether the native call is timed twice: where both sides run the same program."""
+    """Whether the native call is timed twice, because both sides run the same program."""
     note: str = ""
 
 

@@ -16,7 +16,7 @@ from benchmarks.workloads import Workload
 
 
 def einops_pattern(workload: Workload) -> tuple[str, dict[str, int]]:
-    """Write a workload as a pattern of einops.repeat, with its lengths.
+    """Return a workload as a pattern of einops.repeat, with its lengths.
 
     >>> from benchmarks.workloads import WORKLOADS
     >>> einops_pattern(WORKLOADS[-1])
@@ -32,20 +32,20 @@ def einops_pattern(workload: Workload) -> tuple[str, dict[str, int]]:
 
 
 def einops_numpy(workload: Workload, x: np.ndarray) -> Sides:
-    """Repeat with einops on NumPy; where that gives a view, copy it."""
+    """Repeat with einops on NumPy, and copy the result if it is a view."""
     pattern, lengths = einops_pattern(workload)
     return {"einops, NumPy": lambda: np.ascontiguousarray(einops.repeat(x, pattern, **lengths))}
 
 
 def einops_torch(workload: Workload, x: np.ndarray) -> Sides:
-    """Repeat with einops on PyTorch; where that gives a view, copy it."""
+    """Repeat with einops on PyTorch, and copy the result if it is a view."""
     pattern, lengths = einops_pattern(workload)
     tensor = to_torch(x)
     return {"einops, PyTorch": lambda: einops.repeat(tensor, pattern, **lengths).contiguous()}
 
 
 def onnx_model(workload: Workload, dtype: np.dtype) -> onnx.ModelProto:
-    """Make a model of one node, Tile or Expand, whose counts are a constant."""
+    """Make a model of one node, Tile or Expand, with constant counts."""
     counts = workload.repeats if workload.operator == "tile" else workload.target
     element = helper.np_dtype_to_tensor_dtype(dtype)
     graph = helper.make_graph(
@@ -61,9 +61,9 @@ def onnx_model(workload: Workload, dtype: np.dtype) -> onnx.ModelProto:
 def onnxruntime_session(
     model: onnx.ModelProto, *, keeps_memory: bool
 ) -> onnxruntime.InferenceSession:
-    """Load a model with two threads, which sleep as soon as they have nothing to do.
+    """Load a model with two threads that sleep as soon as they have nothing to do.
 
-    By default they spin for a while after a call, which would slow down whoever runs next.
+    By default they spin for a while after a call, which would slow down whatever runs next.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
@@ -75,19 +75,19 @@ def onnxruntime_session(
 
 
 def without_bfloat16(x: np.ndarray) -> np.ndarray:
-    """View bfloat16 as 16-bit integers, for which onnxruntime has kernels."""
+    """View bfloat16 as 16-bit integers, because onnxruntime has no kernels for bfloat16."""
     return x.view(np.int16) if x.dtype.name == "bfloat16" else x
 
 
 def onnxruntime_fresh(workload: Workload, x: np.ndarray) -> Sides:
-    """Run in onnxruntime without its memory arena, so that a result is new memory."""
+    """Run in onnxruntime without its memory arena, so that each result is new memory."""
     x = without_bfloat16(x)
     session = onnxruntime_session(onnx_model(workload, x.dtype), keeps_memory=False)
     return {"onnxruntime": lambda: session.run(None, {"x": x})[0]}
 
 
 def onnxruntime_reused(workload: Workload, x: np.ndarray) -> Sides:
-    """Run in onnxruntime with its arena, as is its default, and into a buffer bound to it."""
+    """Run in onnxruntime with its arena, which is the default, and also into a bound buffer."""
     x = without_bfloat16(x)
     session = onnxruntime_session(onnx_model(workload, x.dtype), keeps_memory=True)
     buffer = used_memory(workload).view(x.dtype)
@@ -107,12 +107,12 @@ def onnxruntime_reused(workload: Workload, x: np.ndarray) -> Sides:
 
 @functools.cache
 def openvino_core() -> openvino.Core:
-    """Start OpenVINO once."""
+    """Start OpenVINO, only once."""
     return openvino.Core()
 
 
 def openvino_call(workload: Workload, x: np.ndarray, *, keeps_memory: bool) -> Call:
-    """Compile a model of one node, Tile or Broadcast, whose counts are a constant."""
+    """Compile a model of one node, Tile or Broadcast, with constant counts."""
     element = openvino.Type.bf16 if x.dtype.name == "bfloat16" else openvino.Type(x.dtype)
     parameter = opset13.parameter(list(workload.shape), element)
     counts = workload.repeats if workload.operator == "tile" else workload.target

@@ -1,4 +1,4 @@
-"""Plots of a run: bars of GB/s for each workload, and curves of growing time."""
+"""Plots of a run: bars of GB/s for each workload, and curves of how times grow."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from benchmarks.tables import gigabytes_per_second
 
 GREY, BLUE, SKY = "#8c8c8c", "#0072b2", "#56b4e9"
 ORANGE, GREEN, PURPLE = "#e69f00", "#009e73", "#cc79a7"
-"""Colours of Okabe and Ito, which people with any colour vision tell apart."""
+"""The colours of Okabe and Ito, which people with any colour vision can tell apart."""
 
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -39,7 +39,7 @@ STYLE: dict[Any, Any] = {
 
 
 class Bars(NamedTuple):
-    """One series of bars: where its values are, and how it looks."""
+    """Where the values of one series of bars are stored, and how it looks."""
 
     section: str
     group: str
@@ -49,7 +49,7 @@ class Bars(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A bar for each workload, in GB/s, and the speed that limits it, where that is known."""
+    """A bar for each workload, in GB/s, and the speed that limits it, if known."""
 
     label: str
     colour: str
@@ -58,7 +58,7 @@ class Series(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Series side by side, over the workloads."""
+    """Series drawn side by side over the workloads."""
 
     title: str
     series: tuple[Bars, ...]
@@ -113,7 +113,7 @@ LINES = {
     "torch.tile": (ORANGE, "--"),
     "tileops, PyTorch": (ORANGE, "-"),
 }
-"""A colour for each library; tileops is drawn through, the library's own tile dashed."""
+"""A colour for each library; tileops has a solid line, the library's own tile a dashed one."""
 
 GROWTH_AXES = {
     "bytes": "MiB of result, 1 KiB rows × 4",  # noqa: RUF001 (a multiplication sign)
@@ -123,7 +123,7 @@ GROWTH_AXES = {
 
 
 def draw(results: Results, folder: Path) -> list[str]:
-    """Draw the plots for which there are values, and give their names."""
+    """Draw the plots for which there are values, and return their names."""
     drawn = []
     with mpl.rc_context(STYLE):
         if results.groups(workloads.SECTION) or results.groups(peers.SECTION):
@@ -155,7 +155,7 @@ def _workloads(results: Results, path: Path) -> None:
 
 
 def _series(results: Results, shown: Bars) -> Series:
-    """Read the speeds of a side, and of the fill in the same rounds, which limits tileops."""
+    """Read the speeds of a side, and of the fill in the same rounds, which is their limit."""
     section, group, side, label, colour = shown
     sides = {key.side for key in results.keys(section, group)}
 
@@ -171,7 +171,7 @@ def _series(results: Results, shown: Bars) -> Series:
 
 
 def bars(ax: Axes, title: str, cases: Sequence[str], series: Sequence[Series], limit: str) -> None:
-    """Draw series side by side, with a line across each bar's place where its limit is."""
+    """Draw series side by side, with a line across each bar at its limit."""
     width = 0.8 / len(series)
     for place, (label, colour, values, most) in enumerate(series):
         middle = [number - 0.4 + (place + 0.5) * width for number in range(len(cases))]
@@ -194,7 +194,7 @@ def bars(ax: Axes, title: str, cases: Sequence[str], series: Sequence[Series], l
 
 
 def mark_limit(ax: Axes, limit: float, name: str) -> None:
-    """Draw a limit as a line through a plot, and name it."""
+    """Draw a limit as a line across a plot, and label it."""
     ax.axhline(limit, color="black", linewidth=1, linestyle="--")
     ax.set_ylim(top=max(ax.get_ylim()[1], 1.2 * limit))
     ax.annotate(

@@ -1,25 +1,25 @@
-"""A table of a section, for the terminal and for Markdown."""
+"""Tables of a section, for the terminal and for Markdown."""
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 _NUMERIC = "0123456789"
-"""What the cells of a column of numbers begin with."""
+"""First characters of the cells in a column of numbers."""
 
 
 @dataclasses.dataclass
 class Table:
-    """Rows of text under a title, with a sentence or two on what is compared."""
+    """Rows of text under a title, with a sentence or two on what they compare."""
 
     title: str
     text: str
     header: Sequence[str]
     rows: list[Sequence[str]] = dataclasses.field(default_factory=list)
     summary: list[Sequence[str]] = dataclasses.field(default_factory=list)
-    """Rows below the others, such as means."""
+    """Rows shown below the others, such as means."""
     is_wide: bool = False
-    """Whether only the page has room for it, not a terminal."""
+    """Whether the table is too wide for a terminal and is shown only on the page."""
 
     def rich(self) -> Any:
         """Lay the table out for a terminal."""
@@ -40,7 +40,7 @@ class Table:
         return table
 
     def markdown(self) -> str:
-        """Write the table as Markdown."""
+        """Return the table as Markdown."""
         aligned = ["---:" if self._is_numeric(column) else "---" for column in self._columns()]
         bold = [[f"**{cell}**" if cell else "" for cell in row] for row in self.summary]
         lines = [f"| {' | '.join(row)} |" for row in [self.header, aligned, *self.rows, *bold]]
@@ -55,12 +55,12 @@ class Table:
 
 
 def plain(text: str) -> str:
-    """Leave out what only Markdown shows."""
+    """Remove what only Markdown shows."""
     return text.replace("`", "")
 
 
 def number(value: float, digits: int = 1) -> str:
-    """Write a number."""
+    """Format a number."""
     return f"{value:.{digits}f}"
 
 
@@ -70,5 +70,5 @@ def ratio(ours: float, theirs: float) -> float:
 
 
 def gigabytes_per_second(size: float, seconds: float) -> float:
-    """Divide bytes by seconds, in units of 10**9."""
+    """Divide bytes by seconds, and return units of 10**9."""
     return size / seconds / 1e9

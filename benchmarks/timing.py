@@ -1,4 +1,4 @@
-"""How time is taken: rounds that alternate between the sides of a comparison."""
+"""How calls are timed: in rounds that alternate between the sides of a comparison."""
 
 import contextlib
 import ctypes
@@ -22,13 +22,13 @@ LEAST_ROUNDS = 6
 MOST_ROUNDS = 60
 
 BATCH_SECONDS = 2e-3
-"""Calls shorter than this are timed in an inner loop that takes about as long."""
+"""Calls shorter than this are timed in an inner loop that takes about this long."""
 
 PAUSE_SECONDS = 2e-3
-"""Rest before a call is timed, where threads of the library that ran before spin for a while."""
+"""Rest before each timed call, because threads of the library that ran before spin for a while."""
 
 TOUCHED_BYTES = 256 * 2**20
-"""Memory that is touched before a comparison, more than its new results take at a time."""
+"""Memory touched before a comparison: more than its new results take at any one time."""
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -39,7 +39,7 @@ _MOST_THRESHOLD_BYTES = 32 * 2**20
 
 @dataclasses.dataclass
 class Timing:
-    """Seconds per call of one side, a value for each round."""
+    """Seconds per call of one side, with a value for each round."""
 
     loops: int
     values: list[float] = dataclasses.field(default_factory=list)
@@ -50,14 +50,14 @@ def compare(
 ) -> dict[str, Timing]:
     """Time all sides in turn, in reverse every second round, for about this many seconds.
 
-    All have as many calls in their inner loops as the slowest of them fills a batch with, or none
-    has a loop: the first call after another side's costs more than the next.
+    All sides have the same number of calls in their inner loops: as many as the slowest side needs
+    to fill a batch, or one. The first call after another side's call costs more than the next ones.
 
-    The median over rounds is what counts: whatever else the machine does then falls on all sides
-    alike. A result is dropped before the next call is timed, and a side that makes a new result
-    allocates it inside the timed call.
+    The median over rounds counts, because other work of the machine then affects all sides alike.
+    A result is dropped before the next call is timed, and a side that makes a new result allocates
+    it inside the timed call.
 
-    Every pair of rounds has an order of its own, because a call depends on the one before it: after
+    The order changes with every pair of rounds, because a call depends on the one before it: after
     1 GB of small pages has been freed, the system may take several times as long to find huge ones.
     For the same reason, sides that make large new results in NumPy and in PyTorch are better kept
     in comparisons of their own.
@@ -93,9 +93,9 @@ def compare(
 def take_large_memory_from_the_system() -> None:
     """Keep the C library from reusing the memory of an earlier large result.
 
-    By default glibc learns from each large block that is freed to serve the next ones, up to
-    32 MB, from memory that is in use already. Whether a result of 15 MB is new memory or old would
-    then depend on what ran before. With a fixed threshold every large block is new.
+    By default, each large block that is freed teaches glibc to serve later blocks, up to 32 MB,
+    from memory that is already in use. Whether a result of 15 MB gets new or old memory would then
+    depend on what ran before. With a fixed threshold, every large block is new.
     """
     _set_thresholds(_MMAP_THRESHOLD_BYTES)
 
@@ -110,7 +110,7 @@ def with_memory_used_again() -> Iterator[None]:
         take_large_memory_from_the_system()
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
-            trim(0)  # What is free by now would serve the results of other sections.
+            trim(0)  # Memory that is free by now would serve the results of other sections.
 
 
 def _set_thresholds(nbytes: int) -> None:
@@ -121,24 +121,24 @@ def _set_thresholds(nbytes: int) -> None:
 
 
 def _touch_memory() -> None:
-    """Have the host of a virtual machine give back the memory that it took while none used it.
+    """Have the host of a virtual machine return the memory that it took while nothing used it.
 
-    That takes milliseconds for each huge page, many times what a new page costs otherwise, and
-    falls on whoever happens to get it.
+    That takes milliseconds for each huge page, many times the usual cost of a new page, and would
+    fall on whichever call happens to get the page.
     """
     np.empty(TOUCHED_BYTES, np.uint8)[:: mmap.PAGESIZE] = 1
 
 
 def _fill_heap() -> list[Any]:
-    """Take what is free in the C library's heap, where results of some MiB may find room.
+    """Take the free memory of the C library's heap, where results of some MiB may find room.
 
-    Before it asks the system it looks there, whatever its thresholds are.
+    Whatever its thresholds are, the C library looks there before it asks the system.
     """
     return [np.empty(_MMAP_THRESHOLD_BYTES, np.uint8) for _ in range(_HEAP_BLOCKS)]
 
 
 def _calibrate(call: Call) -> int:
-    """Warm the side up, and count the calls that fill a batch."""
+    """Warm up a side, and count the calls that fill a batch."""
     call()
     seconds = min(_seconds_per_call(call, 1) for _ in range(2))
     if seconds > BATCH_SECONDS / 10:
@@ -152,7 +152,7 @@ def _seconds_per_call(call: Call, loops: int) -> float:
         start = perf_counter()
         result = call()
         stop = perf_counter()
-        del result  # after the clock has stopped: freeing is not what is measured
+        del result  # after the clock has stopped, because freeing is not measured
         return stop - start
     numbers = itertools.repeat(None, loops)
     start = perf_counter()

@@ -1,4 +1,4 @@
-"""The workloads that every benchmark measures, at a size for CPUs and a size for GPUs."""
+"""The workloads that every benchmark measures, in a size for CPUs and a size for GPUs."""
 
 import dataclasses
 import math
@@ -9,12 +9,12 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """One array and how often it is repeated along each axis.
+    """An array, and how often it is repeated along each axis.
 
     Attributes
     ----------
     name : str
-        A short name, unique.
+        A short, unique name.
     operator : str
         ``"tile"``, or ``"expand"`` where every repeated axis has size 1.
     shape : tuple of int
@@ -24,9 +24,9 @@ class Workload:
     repeats : tuple of int
         How often each axis is repeated. An expand's target shape is the property ``target``.
     full_shape, full_repeats : tuple of int
-        The same at the size for GPUs.
+        The same for the size for GPUs.
     source : str
-        Where the operation comes from.
+        Where the operation is used.
     """
 
     name: str
@@ -40,17 +40,17 @@ class Workload:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The result's shape: the second argument of expand."""
+        """The shape of the result, which is the second argument of expand."""
         return tuple(n * r for n, r in zip(self.shape, self.repeats, strict=True))
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The bytes of one element."""
         return numpy_dtype(self.dtype).itemsize
 
     @property
     def result_bytes(self) -> int:
-        """Bytes of the result: what every figure in GB/s counts."""
+        """The bytes of the result, which every figure in GB/s counts."""
         return math.prod(self.target) * self.itemsize
 
     def full(self) -> "Workload":
@@ -203,7 +203,7 @@ WORKLOADS = (
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """Look up a dtype by its name, in ml_dtypes where NumPy has none of that name."""
+    """Return the dtype of a name, from ml_dtypes if NumPy has none of that name."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -212,7 +212,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 
 def random_array(shape: Sequence[int], dtype: str, seed: int = 0) -> np.ndarray:
-    """Make the input: random values, none of them zero but False.
+    """Make the input: random values, none of which is zero except False.
 
     Floating-point values lie between 1 and 1000 and integers fit 32 bits, so that they survive
     libraries that flush subnormal numbers, quiet NaNs or narrow 64-bit integers.

@@ -1,4 +1,4 @@
-"""Random nodes for live oracles: one Tile or Expand, and how to tell of it when it fails."""
+"""Random nodes, each one Tile or Expand, to compare with other runtimes; failures print them."""
 
 from dataclasses import dataclass
 
@@ -28,26 +28,26 @@ class Case:
     seed: int
 
     def arrays(self):
-        """Make the two inputs."""
+        """Make the input and the counts."""
         return bits(self.dtype, self.shape, self.seed), np.array(self.counts, self.counts_dtype)
 
     def ours(self):
-        """Run the node here."""
+        """Run the node with this package."""
         return getattr(tileops.onnx, f"{self.op_type.lower()}_{self.version}")(*self.arrays())
 
     def has_signalling_nan(self):
-        """Whether an input of float16 has a NaN that arithmetic would make quiet."""
+        """Return whether a float16 input has a NaN that arithmetic would make quiet."""
         if self.dtype != "float16":
             return False
         raw = self.arrays()[0].view(np.uint16)
         return bool(np.any((raw & 0x7E00 == 0x7C00) & (raw & 0x01FF != 0)))
 
     def has_half_nan(self):
-        """Whether an input of float16 has a NaN, whose bits arithmetic may change."""
+        """Return whether a float16 input has a NaN, whose bits arithmetic may change."""
         return self.dtype == "float16" and bool(np.isnan(self.arrays()[0]).any())
 
     def model(self):
-        """Make a model of the node, in which no shape is declared."""
+        """Make a model of the node that declares no shapes."""
         counts = np.array(self.counts, self.counts_dtype)
         kind = tensor_type(self.dtype)
         inputs = [helper.make_tensor_value_info("x", kind, None)]
@@ -65,12 +65,12 @@ class Case:
         )
 
     def feeds(self):
-        """Name the inputs as the model does."""
+        """Return the inputs by their names in the model."""
         x, counts = self.arrays()
         return {"x": x} if self.is_constant else {"x": x, "counts": counts}
 
     def __str__(self):
-        """Write a script that shows the case here, for a failure's message."""
+        """Return a script that reproduces the case, for the message of a failure."""
         return (
             f"\nimport sys; sys.path[:0] = ['conformance']  # in a checkout\n"
             f"from cases import Case\n"
@@ -81,20 +81,20 @@ class Case:
 
     @property
     def version(self):
-        """The version of the operator that the opset has."""
+        """The version of the operator in the opset."""
         first = {"Tile": 6, "Expand": 8}[self.op_type]
         return 13 if self.opset >= 13 else first
 
 
 def tensor_type(dtype):
-    """Return ONNX's number of a type."""
+    """Return ONNX's number of a dtype."""
     if dtype == "string":
         return TensorProto.STRING
     return helper.np_dtype_to_tensor_dtype(numpy_dtype(dtype))
 
 
 def numpy_dtype(dtype):
-    """Return NumPy's dtype of a name."""
+    """Return NumPy's dtype of that name."""
     return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
 
 
@@ -112,7 +112,7 @@ def bits(dtype, shape, seed):
 
 
 def draw(rng, op_type, opset, dtypes=DTYPES):
-    """Draw a case: most are legal, the others break one rule."""
+    """Draw a case: most cases are legal, the others break one rule."""
     shape, counts = {"Tile": _tile, "Expand": _expand}[op_type](rng)
     counts_dtype = "int64"
     match int(rng.integers(0, 20)):

@@ -1,4 +1,4 @@
-"""How many cases, from which seed, and what came of them."""
+"""Options for the number of random cases and their seed, and a summary of the comparisons."""
 
 import numpy as np
 import pytest

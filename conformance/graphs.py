@@ -1,4 +1,4 @@
-"""Random graphs of Tile and Expand, with the nodes that feed them."""
+"""Random graphs of Tile and Expand, with nodes that compute their inputs."""
 
 import numpy as np
 from onnx import helper, numpy_helper
@@ -10,7 +10,7 @@ MOST_ELEMENTS = 20_000
 
 
 def draw(rng):
-    """Draw a legal model and its inputs."""
+    """Draw a legal model, and its inputs."""
     return _Drawing(rng).model()
 
 
@@ -34,7 +34,7 @@ class _Drawing:
         return name
 
     def counts(self, values):
-        """Return counts as an initializer, a Constant, or through an Identity."""
+        """Return the name of counts: an initializer, a Constant, or an Identity of a Constant."""
         tensor = numpy_helper.from_array(np.array(values, np.int64))
         match self.integer(0, 4):
             case 0:
@@ -55,7 +55,7 @@ class _Drawing:
         self.shapes[result] = tuple(n * r for n, r in zip(shape, repeats, strict=True))
 
     def expand(self, name):
-        """Expand by counts in front of the input's own shape, or a slice of it."""
+        """Expand by counts in front of the input's own shape, of which some sizes may be 1."""
         shape = self.shapes[name]
         front = [self.integer(0, 4) for _ in range(self.integer(0, 3))]
         start = self.integer(0, len(shape) + 1)
@@ -66,7 +66,7 @@ class _Drawing:
         self.shapes[result] = (*front, *shape)
 
     def declared(self, name, kind):
-        """Declare a type and a rank."""
+        """Declare a value's type and rank."""
         return helper.make_tensor_value_info(name, kind, [None] * len(self.shapes[name]))
 
     def model(self):

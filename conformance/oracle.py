@@ -1,4 +1,4 @@
-"""Comparison with a peer: outcomes, differences, and the deviations that are known."""
+"""Comparison with a peer: outcomes, differences, and known deviations."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -9,23 +9,23 @@ import numpy as np
 import tileops
 
 REPORT: list[str] = []
-"""What each comparison did, for the end of a run."""
+"""What each comparison found, printed at the end of a run."""
 
 
 class Deviation(NamedTuple):
-    """Where a peer leaves its specification, or lacks it."""
+    """A way in which a peer departs from its specification, or does not cover it."""
 
     reason: str
     covers: Callable
-    """Whether a case may differ because of it."""
+    """Returns whether the deviation may make a case differ."""
     example: object
-    """A case that differs because of it, now; if it does not, the deviation is history."""
+    """A case that differs because of the deviation; if it no longer does, drop the deviation."""
     is_safe: bool = True
-    """Whether the peer may run such a case in this process, without harm to its memory."""
+    """Whether the peer can run such a case in this process without corrupting its memory."""
 
 
 def outcome_here(call):
-    """Return a result of this package, or its refusal; any other error is a fault."""
+    """Return this package's result or refusal; any other error is a fault and is raised."""
     try:
         return call()
     except tileops.TileOpsError as error:
@@ -33,7 +33,7 @@ def outcome_here(call):
 
 
 def outcome_there(call):
-    """Return a result of a peer, or whatever it raised."""
+    """Return a peer's result, or whatever it raised."""
     try:
         return call()
     except Exception as error:  # noqa: BLE001 (peers refuse with errors of many types)
@@ -41,7 +41,7 @@ def outcome_there(call):
 
 
 def difference(ours, theirs):
-    """Say how two outcomes differ; None if they do not. Two refusals are the same."""
+    """Say how two outcomes differ, or return None; two refusals are taken as the same."""
     refused = isinstance(ours, Exception), isinstance(theirs, Exception)
     if any(refused):
         return None if all(refused) else f"here: {_tell(ours)}\nthere: {_tell(theirs)}"
@@ -74,7 +74,7 @@ def _tell(outcome):
 
 
 def compare(title, cases, ours, theirs, deviations=()):
-    """Compare two implementations on each case; a failure's message reproduces it."""
+    """Compare two implementations on each case; the message of a failure reproduces the case."""
     seen = Counter()
     for case in cases:
         if any(not deviation.is_safe and deviation.covers(case) for deviation in deviations):
@@ -94,7 +94,7 @@ def compare(title, cases, ours, theirs, deviations=()):
 
 
 def still_deviates(deviation, ours, theirs):
-    """Fail if a peer no longer deviates as it did."""
+    """Fail if a peer no longer deviates."""
     here = outcome_here(lambda: ours(deviation.example))
     there = outcome_there(lambda: theirs(deviation.example))
     assert deviation.covers(deviation.example)

@@ -66,7 +66,7 @@ DEVIATIONS = [
 
 
 @pytest.mark.parametrize("op_type, version", OPSETS)
-def test_random_nodes_are_the_same_or_refused_by_both(rng, count, op_type, version):
+def test_random_nodes_give_the_same_bits_or_are_refused_by_both(rng, count, op_type, version):
     low, high = OPSETS[op_type, version]
     drawn = (cases.draw(rng, op_type, int(rng.integers(low, high))) for _ in range(-(-count // 4)))
     seen = compare(f"{PEER}: {op_type}-{version}", drawn, Case.ours, theirs, DEVIATIONS)
@@ -74,7 +74,7 @@ def test_random_nodes_are_the_same_or_refused_by_both(rng, count, op_type, versi
 
 
 @pytest.mark.parametrize("deviation", DEVIATIONS, ids=lambda deviation: deviation.reason)
-def test_the_deviation_is_still_so(deviation):
+def test_the_deviation_still_exists(deviation):
     still_deviates(deviation, Case.ours, theirs)
 
 
@@ -154,7 +154,7 @@ class Upgraded:
 
 
 def upgraded(case):
-    """Upgrade, or be refused by this package's own errors; any other is a fault."""
+    """Upgrade a model, or return this package's refusal; any other error is a fault."""
     model = outcome_here(lambda: tileops.onnx.upgrade.upgrade(case.model()))
     if not isinstance(model, Exception):
         onnx.checker.check_model(model, full_check=True)
@@ -168,7 +168,7 @@ def run_upgraded(case):
     return run(case.upgraded, case.feeds())[0]
 
 
-def test_upgraded_models_mean_what_they_meant(rng, count):
+def test_upgraded_models_keep_their_meaning(rng, count):
     drawn = [Upgraded(rng) for _ in range(-(-count // 4))]
     for case in drawn:
         case.upgraded = upgraded(case)

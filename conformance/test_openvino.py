@@ -29,7 +29,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class TileCase(Case):
-    """A Tile-1, whose 64-bit elements have values that 32 bits hold unless they are wide."""
+    """A Tile-1; unless `is_wide`, 32 bits can hold the values of its 64-bit elements."""
 
     is_wide: bool = False
 
@@ -58,7 +58,7 @@ def element_type(dtype):
 
 
 def node(case):
-    """Make the operator; its parameters have a rank and no sizes."""
+    """Make the operator and its parameters, which have a rank but no sizes."""
     x, counts = case.arrays()
     parameters = [opset13.parameter(openvino.PartialShape([-1] * x.ndim), element_type(case.dtype))]
     if case.is_constant:
@@ -82,7 +82,7 @@ def theirs(case):
 
 
 def draw(rng):
-    """Draw shape and counts of independent lengths; a few counts are of no integer type."""
+    """Draw shape and counts of independent lengths; a few counts have a dtype without integers."""
     room, sizes = cases.MOST_ELEMENTS, []
     for choices in ([0, 1, 1, 2, 3, 4], [0, 1, 1, 2, 3]):
         found = [int(n) for n in rng.choice(choices, int(rng.integers(0, 7)))]
@@ -108,20 +108,20 @@ def case_of(dtype, shape, counts, counts_dtype="int64", *, is_constant=False, is
 
 
 def repeats_three_inner_axes(case):
-    """Whether three axes or more are repeated, not counting the first."""
+    """Return whether at least three axes besides the first are repeated."""
     x, counts = case.arrays()
     rank = max(x.ndim, len(counts))
     padded = (1,) * (rank - len(counts)) + tuple(counts)
     return sum(count > 1 for count in padded[1:]) >= 3
 
 
-def test_the_types_are_those_that_it_has():
+def test_the_accepted_types_are_those_of_openvino():
     types = {
         name
         for name in dir(openvino.Type)
         if isinstance(getattr(openvino.Type, name), openvino.Type)
     }
-    lacked = {"dynamic", "nf4"}  # no type, and one that no array library has
+    lacked = {"dynamic", "nf4"}  # not a type, and a type that no array library has
     assert set(tileops.openvino._DTYPES.values()) == types - lacked
 
 
@@ -164,14 +164,14 @@ DEVIATIONS = [
 ]
 
 
-def test_random_nodes_are_the_same_or_refused_by_both(rng, count):
-    drawn = (draw(rng) for _ in range(count * 5 // 4))  # a quarter is not safe to run
+def test_random_nodes_give_the_same_bits_or_are_refused_by_both(rng, count):
+    drawn = (draw(rng) for _ in range(count * 5 // 4))  # a quarter is not safe to run in OpenVINO
     compare(f"{PEER}: Tile-1", drawn, TileCase.ours, theirs, DEVIATIONS)
 
 
 @pytest.mark.parametrize("i", range(len(DEVIATIONS)), ids=lambda i: DEVIATIONS[i].reason)
-def test_the_deviation_is_still_so(i):
-    """Run in a process of its own, which may crash."""
+def test_the_deviation_still_exists(i):
+    """The peer runs in a process of its own, because it may crash."""
     code = (
         f"import oracle, test_openvino as t\n"
         f"oracle.still_deviates(t.DEVIATIONS[{i}], t.TileCase.ours, t.theirs)\n"
@@ -189,8 +189,8 @@ def test_the_deviation_is_still_so(i):
     assert not (crashed and DEVIATIONS[i].is_safe)
 
 
-def test_negative_counts_have_the_size_that_it_infers(rng, count):
-    """Its shape inference counts them as 0; to run them is not safe, as a deviation shows."""
+def test_negative_counts_give_the_sizes_that_openvino_infers(rng, count):
+    """Shape inference takes them for 0; to run them is not safe, as one of the deviations shows."""
     total = count // 4
     for _ in range(total):
         case = draw(rng)

@@ -1,4 +1,4 @@
-"""ONNX's reference evaluator: values only, since it checks little and multiplies."""
+"""ONNX's reference evaluator: values only, because it checks little and multiplies by ones."""
 
 import numpy as np
 import onnx
@@ -14,7 +14,7 @@ from oracle import Deviation, compare, still_deviates
 PEER = f"ReferenceEvaluator of onnx {onnx.__version__}"
 OPSETS = {("Tile", 6): 6, ("Tile", 13): 13, ("Expand", 8): 8, ("Expand", 13): 13}
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # it multiplies NaN
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # its Expand multiplies NaNs
 
 
 def theirs(case):
@@ -22,7 +22,7 @@ def theirs(case):
 
 
 def strict(case):
-    """Run it with this package's operators in place of its own."""
+    """Run the evaluator with this package's operators in place of its own."""
     new_ops = tileops.onnx.reference.ops()
     return ReferenceEvaluator(case.model(), new_ops=new_ops).run(None, case.feeds())[0]
 
@@ -78,12 +78,12 @@ def test_random_nodes_have_the_same_values(rng, count, op_type, version):
 
 
 @pytest.mark.parametrize("op_type, version", OPSETS)
-def test_with_new_ops_it_follows_every_rule(rng, count, op_type, version):
+def test_the_evaluator_with_new_ops_follows_every_rule(rng, count, op_type, version):
     opset = OPSETS[op_type, version]
     drawn = (cases.draw(rng, op_type, opset) for _ in range(-(-count // 8)))
     compare(f"{PEER} with new_ops: {op_type}-{version}", drawn, Case.ours, strict)
 
 
 @pytest.mark.parametrize("deviation", DEVIATIONS, ids=lambda deviation: deviation.reason)
-def test_the_deviation_is_still_so(deviation):
+def test_the_deviation_still_exists(deviation):
     still_deviates(deviation, Case.ours, theirs)

@@ -1,4 +1,4 @@
-"""The version table is that of onnx.defs: every version, input and type string."""
+"""The table of versions agrees with onnx.defs in every version, input and type."""
 
 import onnx
 import pytest
@@ -15,7 +15,7 @@ def published(op_type):
 
 
 @pytest.mark.parametrize("op_type", VERSIONS)
-def test_every_version_is_there(op_type):
+def test_every_published_version_exists(op_type):
     assert set(VERSIONS[op_type]) == set(published(op_type))
     assert not any(schema.deprecated for schema in published(op_type).values())
 
@@ -42,12 +42,12 @@ def test_types_and_inputs_are_those_of_the_schema(op_type, version):
 
 
 COUNTS = {"Tile": 1, "Expand": 1, "Identity": 0, "Shape": 0, "Concat": 0}
-"""Nodes that the backend runs, and how many counts each takes as an input."""
+"""Operators that the backend runs, and how many inputs of counts each takes."""
 LATEST = onnx.defs.onnx_opset_version()
 
 
 def is_taken(op_type, opset, number):
-    """Whether the backend takes a model of one node, whose first input has a type by number."""
+    """Return whether the backend takes a model of one node whose first input has this type."""
     names = ["x", "counts"][: 1 + COUNTS[op_type]]
     is_tile_1 = op_type == "Tile" and opset < 6
     kinds = dict(zip(names, (number, number if is_tile_1 else TensorProto.INT64), strict=False))

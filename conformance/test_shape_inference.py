@@ -1,4 +1,4 @@
-"""Shape inference is ONNX's: the same sizes, symbols and unknowns, and the same refusals."""
+"""Shape inference agrees with ONNX's: the same sizes, symbols, unknowns and refusals."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ INFER = {"Tile": tileops.onnx.infer_tile_shape, "Expand": tileops.onnx.infer_exp
 
 @dataclass(frozen=True)
 class Partial:
-    """A node whose input and counts are known in part."""
+    """A node whose input shape and counts are partly known."""
 
     op_type: str
     opset: int
@@ -25,7 +25,7 @@ class Partial:
     counts: tuple | None
 
     def model(self):
-        """Make a model: known counts are a constant, others the shape of another input."""
+        """Make a model: known counts are a constant, others are the shape of another input."""
         inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)]
         nodes, constants = [], []
         if self.counts is None:
@@ -43,7 +43,7 @@ class Partial:
         return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
     def there(self):
-        """Infer by ONNX; an error if it refuses."""
+        """Return the shape that ONNX infers, or the error by which it refuses."""
         try:
             inferred = onnx.shape_inference.infer_shapes(
                 self.model(), strict_mode=True, data_prop=True
@@ -60,14 +60,14 @@ class Partial:
 
 
 def _read(dim):
-    """Read a size; the symbols that ONNX makes for unknown sizes have names of one kind."""
+    """Read a size; ONNX's own symbols for unknown sizes begin with `unk__`, and become None."""
     if dim.HasField("dim_value"):
         return dim.dim_value
     return None if dim.dim_param.startswith("unk__") else dim.dim_param or None
 
 
 def draw(rng, op_type):
-    """Draw what is known: sizes, symbols, unknowns; agreeing sizes more often than not."""
+    """Draw sizes, symbols and unknowns, which agree more often than not."""
     first = {"Tile": 6, "Expand": 8}[op_type]
     rank, length = (int(n) for n in rng.integers(0, 6, 2))
     length = rank if op_type == "Tile" and rng.integers(0, 8) else length
@@ -86,7 +86,7 @@ def draw(rng, op_type):
     is_known = all(isinstance(count, int) for count in counts)
     return Partial(
         op_type,
-        int(rng.integers(first if is_known else 13, 22)),  # a Shape-13 passes on what it knows
+        int(rng.integers(first if is_known else 13, 22)),  # Shape-13 propagates known sizes
         tuple(shape) if rng.integers(0, 12) else None,
         tuple(counts) if rng.integers(0, 12) else None,
     )
@@ -111,8 +111,8 @@ def test_random_partial_shapes_are_inferred_alike(rng, count, op_type):
     assert min(refused, unknown, partial) > count // 200
 
 
-def test_the_deviation_is_still_so():
-    """ONNX takes a negative entry of Expand's shape for a size; the operator refuses it."""
+def test_the_deviation_still_exists():
+    """ONNX accepts a negative entry of Expand's shape as a size, which the operator refuses."""
     case = Partial("Expand", 13, (1, 3), (-1, 3))
     assert case.there() == (-1, 3)
     assert isinstance(case.here(), tileops.ShapeError)

@@ -1,13 +1,13 @@
 """The command ``python -m benchmarks.gpu``: check results on a GPU bit for bit, and measure speed.
 
-One run takes a few minutes, works without a network, and writes what it has found so far after
-each part, so that a run that is cut off keeps what it has. ``--device cpu`` runs the same code
-with small arrays where there is no GPU: to see that the script works, not to measure.
+One run takes a few minutes and works without a network. After each part it writes what it has
+found so far, so that an interrupted run keeps its results. Where there is no GPU, ``--device cpu``
+runs the same code with small arrays: to check that the script works, not to measure.
 
-Seconds of a call are the median over rounds that alternate between the sides of a comparison. In
-a round a side is called many times in a row, as in a program that does not wait for each result,
-and the device's own events give the time. The result of a call lives until the next call has
-returned, so two buffers take turns.
+The seconds of a call are the median over rounds that alternate between the sides of a comparison.
+In each round, a side is called many times in a row, as in a program that does not wait for each
+result, and the device's own events measure the time. The result of a call lives until the next
+call has returned, so two buffers take turns.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from benchmarks.gpu.timing import rounded
 
 
 class Step(NamedTuple):
-    """A part of a run, and its part of the time."""
+    """A part of a run, and its share of the time."""
 
     function: Callable[[Run], None]
     share: float
@@ -64,7 +64,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the steps one after the other; 1 if a part failed, or any result, or none was checked."""
+    """Run the steps in turn; return 1 if a part or a check failed, or if nothing was checked."""
     options = arguments()
     run = Run(options)
     if not run.libraries:

@@ -1,4 +1,4 @@
-"""What a result must be: the comparisons of bits, on the host and on the device."""
+"""Checks of a result, which compare bits on the host and on the device."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from benchmarks.gpu.libraries.base import Library
 from benchmarks.gpu.patterns import Shape
 
 PART = 2**28
-"""Elements compared at a time on the device, where the mask of a comparison takes memory, too."""
+"""Elements compared at a time on the device, where the mask of a comparison also takes memory."""
 
 
 class WrongError(Exception):
@@ -19,7 +19,7 @@ class WrongError(Exception):
 
 
 def require(condition: object, message: str) -> None:
-    """Fail a check."""
+    """Raise an error unless a condition holds."""
     if not condition:
         raise WrongError(message)
 
@@ -33,7 +33,7 @@ def require_bytes(found: np.ndarray, expected: np.ndarray) -> None:
 
 
 def require_result(library: Library, x: Any, result: Any, expected: np.ndarray) -> None:
-    """Compare a result that owns its memory with what NumPy gives."""
+    """Compare a result that owns its memory with NumPy's."""
     require(tuple(result.shape) == expected.shape, f"shape {tuple(result.shape)}")
     require(result.dtype == x.dtype, f"dtype {result.dtype}")
     require(result.device == x.device, f"device {result.device}")
@@ -42,7 +42,7 @@ def require_result(library: Library, x: Any, result: Any, expected: np.ndarray) 
 
 
 def is_repeated(x: Any, result: Any, repeats: Shape) -> bool:
-    """Compare every repeat with its source on the device, a part at a time."""
+    """Compare every repeat with its source on the device, one part at a time."""
     split = tuple(itertools.chain.from_iterable((1, n) for n in x.shape))
     spread = tuple(
         itertools.chain.from_iterable((r, n) for r, n in zip(repeats, x.shape, strict=True))

@@ -1,4 +1,4 @@
-"""Elements as raw bits: of every width, random, and poison."""
+"""Elements as raw bits: dtypes of every width, random bits, and poison."""
 
 import math
 
@@ -7,14 +7,14 @@ import numpy as np
 from benchmarks.gpu.patterns import Shape
 
 BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}
-"""A dtype of each width that every library has."""
+"""For each width in bytes, a dtype that every library has."""
 
 POISON = 0xA5
 """A byte that fills memory before a result is written into it."""
 
 
 def random_bits(dtype: str, itemsize: int, shape: Shape, seed: int = 0) -> np.ndarray:
-    """Draw raw elements: any bits, so NaN payloads and both zeros; of bool the legal two."""
+    """Draw raw elements of any bits, and so NaN payloads and both zeros; bools are 0 or 1."""
     raw = np.random.default_rng(seed).integers(0, 256, math.prod(shape) * itemsize, np.uint8)
     if dtype == "bool":
         raw &= 1

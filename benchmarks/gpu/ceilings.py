@@ -1,4 +1,4 @@
-"""The step ``ceilings``: the fastest fills and copies that a card does."""
+"""The step ``ceilings``: the fastest fills and copies that a card can do."""
 
 import itertools
 from typing import Any
@@ -12,11 +12,11 @@ from benchmarks.gpu.run import Run, say
 from benchmarks.gpu.timing import Sides, compare, rounded
 
 SIZES = (2**28, 2**30)
-"""Bytes at full scale: about the smallest result of a workload, and one that is much larger."""
+"""Bytes at full scale: about the smallest result of a workload, and a much larger size."""
 
 
 def measure(run: Run) -> None:
-    """Time the fastest fills and copies of the libraries' own."""
+    """Time the libraries' own fastest fills and copies."""
     rows: list[dict[str, Any]] = []
     run.results["ceilings"] = rows
     sizes = [max(2**20, int(size * run.scale)) // 16 * 16 for size in SIZES]
@@ -35,14 +35,14 @@ def measure(run: Run) -> None:
 
 
 def sides_of(library: Library, nbytes: int) -> Sides:
-    """Return what is timed, by name."""
+    """Return the calls to time, by name."""
     if isinstance(library, Jax):
         return sides_of_jax(library, nbytes)
     return sides_in_place(library, nbytes)
 
 
 def sides_in_place(library: Library, nbytes: int) -> Sides:
-    """Write and copy arrays, three in turn; the copies come first, while the bytes are random."""
+    """Write and copy three arrays in turn; the copies come first, while the bytes are random."""
     xp = library.xp
     buffers = [library.random((nbytes,), "uint8") for _ in range(3)]
     pairs = itertools.cycle(zip(buffers, buffers[1:] + buffers[:1], strict=True))
@@ -57,7 +57,7 @@ def sides_in_place(library: Library, nbytes: int) -> Sides:
 
 
 def sides_of_jax(library: Jax, nbytes: int) -> Sides:
-    """Make new arrays, since none can be written into."""
+    """Make new arrays, because JAX cannot write into existing ones."""
     x = library.random((nbytes // 4,), "float32")
     fill = library.jax.jit(lambda value: library.xp.full(nbytes // 4, value))
     value = library.from_numpy(np.full((), 1.25, np.float32))

@@ -1,4 +1,4 @@
-"""The step ``crossover``: what a small call costs, and the size from which a plan pays."""
+"""The step ``crossover``: what a small call costs, and from which size on a plan pays."""
 
 import functools
 import itertools
@@ -26,7 +26,7 @@ SIZES = (*(4**power for power in range(5, 17)), 2**33)
 
 
 def measure(run: Run) -> None:
-    """Time small calls, and results of 1 KiB to 8 GiB, for the size from which a way is faster."""
+    """Time small calls, and results of 1 KiB to 8 GiB to find from which size a way is faster."""
     calls: list[dict[str, Any]] = []
     run.results["calls"] = calls
     for library in run.libraries:
@@ -50,7 +50,7 @@ def measure(run: Run) -> None:
 
 
 def cross(run: Run, library: Library, name: str, nbytes: int) -> list[dict[str, Any]]:
-    """Time one pattern at one size, if it can be that small and the memory that large.
+    """Time one pattern at one size, unless its smallest result is larger or memory is short.
 
     The side "planned" is tileops with every copy planned, however small.
     """
@@ -75,7 +75,7 @@ def cross(run: Run, library: Library, name: str, nbytes: int) -> list[dict[str, 
 
 
 def call_costs(library: Library) -> dict[str, float]:
-    """Time calls on 16 elements by the host's clock, without waiting for the device."""
+    """Time calls on at most 16 elements by the host's clock, without waiting for the device."""
     x = library.random((4, 4), "float32")
     row = library.random((1, 4), "float32")
     calls: Sides = {

@@ -1,4 +1,4 @@
-"""The step ``environment``: what the figures depend on."""
+"""The step ``environment``: the facts that the figures depend on."""
 
 import datetime as dt
 import os
@@ -22,7 +22,7 @@ PACKAGES = (
 
 
 def describe(run: Run) -> None:
-    """Describe what the figures depend on."""
+    """Describe the machine and the software that the figures depend on."""
     found = {
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "command": command(sys.argv[1:]),
@@ -44,7 +44,7 @@ def describe(run: Run) -> None:
 
 
 def command(words: list[str]) -> str:
-    """Return the command of a run, without the place of its results."""
+    """Return the command of a run, without the path of its results."""
     before = ("", *words)
     parts = [
         word
@@ -55,7 +55,7 @@ def command(words: list[str]) -> str:
 
 
 def version_of(package: str) -> str | None:
-    """Look up an installed distribution."""
+    """Return the version of an installed distribution, or None."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -63,7 +63,7 @@ def version_of(package: str) -> str | None:
 
 
 def nvidia_smi() -> str | None:
-    """Ask the driver for name, versions, clocks and limits, as it reports them now."""
+    """Ask the driver for the card's name, versions, and present clocks and limits."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return None
@@ -71,7 +71,7 @@ def nvidia_smi() -> str | None:
     asked += ",power.limit,temperature.gpu,mig.mode.current"
     line = [command, f"--query-gpu={asked}", "--format=csv"]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603 (nothing in it comes from outside)
+        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603 (no part of it comes from outside)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None

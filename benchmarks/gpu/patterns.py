@@ -1,4 +1,4 @@
-"""Shapes and repeats, of which one number is open: it sets the size of the result."""
+"""Shapes and repeats with one open number, which sets the size of the result."""
 
 import math
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 Shape = tuple[int, ...]
 
 N = -1
-"""The place of a number in a pattern that sets the size of its result."""
+"""Stands in a pattern for the number that sets the size of the result."""
 
 
 class Pattern(NamedTuple):
-    """Shape and repeats, one number of which is open."""
+    """A shape and repeats, which may have one open number."""
 
     shape: Shape
     repeats: Shape
@@ -18,7 +18,8 @@ class Pattern(NamedTuple):
     def sized(self, elements: int, multiple: int = 1) -> "Pattern":
         """Put in the largest number for which the result has at most this many elements.
 
-        Of 16 or more it is a multiple of `multiple`: of 16, so that wide words divide much.
+        A number from 16 on is rounded down to a multiple of `multiple`. With 16, wide words divide
+        many sizes.
         """
         others = math.prod(n for n in self.shape + self.repeats if n != N)
         number = max(1, elements // others)
@@ -27,7 +28,7 @@ class Pattern(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """The elements of the result."""
+        """The number of elements of the result."""
         return math.prod(self.shape) * math.prod(self.repeats)
 
     @property
@@ -50,7 +51,7 @@ PATTERNS = (
     Pattern((2, 3, N, 5, 1), (1, 2, 1, 3, 2)),
     Pattern((1, N, 1, 96), (5, 1, 7, 1)),
 )
-"""Short and long rows, of a power of two or not, repeated outside, inside, or both."""
+"""Short and long rows, with and without powers of two, repeated outside, inside, or both."""
 
 SMALL = (
     Pattern((), ()),

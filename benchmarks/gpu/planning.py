@@ -1,4 +1,4 @@
-"""Copies that are planned at every size."""
+"""Planning of copies at every size."""
 
 import contextlib
 import sys
@@ -12,9 +12,9 @@ THRESHOLDS = {
     ],
     "cpu": [("tileops.execute.host", "LEAST"), ("tileops.execute.torch", "HUGE")],
 }
-"""The sizes from which on copies are planned, where the modules of tileops keep them.
+"""Where the modules of tileops keep the sizes from which on copies are planned.
 
-PyTorch's smallest results are below that of the host, wherever they lie.
+PyTorch plans no result below the host's size, on any device.
 """
 
 

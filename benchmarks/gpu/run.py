@@ -1,4 +1,4 @@
-"""A run: its options, how long it may still take, and what it has found."""
+"""A run: its options, the time that it has left, and its results."""
 
 import argparse
 import contextlib
@@ -13,7 +13,7 @@ from benchmarks.gpu.libraries.base import Library, UnavailableError
 
 
 class Run:
-    """The options of a run, its libraries, how long it may still take, and its results."""
+    """The options of a run, its libraries, the time that it has left, and its results."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.device: str = options.device
@@ -32,7 +32,7 @@ class Run:
             self.libraries.append(LIBRARIES[name](self.device))
         except UnavailableError as error:
             self.leave_out(f"{name}: {error}")
-        except Exception as error:  # noqa: BLE001 (a library that is broken must not stop others)
+        except Exception as error:  # noqa: BLE001 (a broken library must not stop others)
             self.leave_out(f"{name}: cannot be used here, {describe_error(error)}")
 
     @property
@@ -41,18 +41,18 @@ class Run:
         return self.device == "cuda"
 
     def leave_out(self, what: str) -> None:
-        """Say what is not done, and why."""
+        """Say what is left out, and why."""
         self.results["left_out"].append(what)
         say(f"  left out: {what}")
 
     def begin(self, title: str, share: float) -> None:
-        """Start a step, which may take this share of the time that is left."""
+        """Start a step, which may take this share of the remaining time."""
         now = time.monotonic()
         self.step_end = now + share * max(0.0, self.end - now)
         say(f"\n== {title} (at {now - self.started:.0f} s)")
 
     def has_time(self, what: str) -> bool:
-        """Whether the step may go on; say so where it may not."""
+        """Return whether the step may go on, and say so if it may not."""
         if time.monotonic() < self.step_end:
             return True
         self.leave_out(f"{what}: no time left")
@@ -60,16 +60,16 @@ class Run:
 
     @contextlib.contextmanager
     def attempt(self, what: str) -> Iterator[None]:
-        """Keep the error of a part that fails, go on after it, and save."""
+        """Record the error of a part that fails, go on after it, and save the results."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 (whatever it is, the rest is worth having)
+        except Exception as error:  # noqa: BLE001 (whatever failed, the rest is worth having)
             self.results["errors"][what] = describe_error(error)
             say(f"  FAILED {what}: {describe_error(error)}")
         self.save()
 
     def save(self) -> None:
-        """Write all results, over the file of before only when they are complete."""
+        """Write all results, and replace the previous file only when the new one is complete."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
         part = self.out.with_name(self.out.name + ".part")
         part.write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
@@ -77,10 +77,10 @@ class Run:
 
 
 def describe_error(error: BaseException) -> str:
-    """Put an error into one line."""
+    """Return an error as one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
 
 
 def say(text: str) -> None:
-    """Print at once, so that a run that is cut off shows how far it came."""
+    """Print without buffering, so that an interrupted run shows how far it came."""
     print(text, flush=True)

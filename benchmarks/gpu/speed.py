@@ -1,4 +1,4 @@
-"""The step ``speed``: every workload, by the libraries' own functions and by tileops."""
+"""The step ``speed``: every workload, with the libraries' own functions and with tileops."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from benchmarks.workloads import Workload, random_array
 
 
 def measure(run: Run) -> None:
-    """Time every workload by the library's own function and by tileops."""
+    """Time every workload with the library's own function and with tileops."""
     rows: list[dict[str, Any]] = []
     run.results["speed"] = rows
     for workload in workloads_at(run.scale):
@@ -29,7 +29,7 @@ def measure(run: Run) -> None:
 def measure_workload(
     run: Run, library: Library, workload: Workload, values: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Time the sides of a workload, after their results were compared with the source."""
+    """Time the sides of a workload, after comparing their results with the source."""
     need = 5 * workload.result_bytes
     if library.free_bytes() < need:
         run.leave_out(f"speed of {library.name}, {workload.name}: {need} bytes are not free")

@@ -15,20 +15,20 @@ Sides = dict[str, Call]
 """The sides of a comparison, by name."""
 
 Around = Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]]
-"""Makes the context in which a side is called, for the sides that need one."""
+"""Functions that make the context in which a side is called, for the sides that need one."""
 
 ROUNDS = 8
 """An even number, so that each side is as often first as last."""
 
 ROUND_SECONDS = 5e-3
-"""A side is called as often in a round as takes about so long."""
+"""About how long the calls of one side take in a round."""
 
 MOST_CALLS = 500
-"""In a round. CUDA takes about 1000 launches ahead of the device before it makes the host wait."""
+"""The most calls in a round. CUDA queues about 1000 launches before it makes the host wait."""
 
 
 def tile_sides(library: Library, x: Any, repeats: Shape) -> Sides:
-    """Tile natively, into new memory, and into two buffers in turn."""
+    """Return sides that tile natively, into new memory, and into two buffers in turn."""
     sides: Sides = {
         "native": functools.partial(library.tile, x, repeats),
         "tileops": functools.partial(tileops.tile, x, repeats),
@@ -41,7 +41,7 @@ def tile_sides(library: Library, x: Any, repeats: Shape) -> Sides:
 
 
 def expand_sides(library: Library, x: Any, shape: Shape) -> Sides:
-    """Expand natively and copy, and expand into new memory."""
+    """Return sides that expand and copy natively, and that expand into new memory."""
     return {
         "native": functools.partial(library.expand, x, shape),
         "tileops": functools.partial(tileops.expand, x, shape, copy=True),
@@ -51,7 +51,7 @@ def expand_sides(library: Library, x: Any, shape: Shape) -> Sides:
 def compare(
     library: Library, sides: Mapping[str, Call], around: Around | None = None
 ) -> dict[str, float]:
-    """Time all sides in turn, in reverse every second round; give median seconds of a call."""
+    """Time all sides in turn, in reverse every second round; return median seconds per call."""
     contexts = {side: (around or {}).get(side, contextlib.nullcontext) for side in sides}
     values: dict[str, list[float]] = {side: [] for side in sides}
     calls = {}
@@ -75,5 +75,5 @@ def calls_of_a_round(library: Library, call: Call) -> int:
 
 
 def rounded(value: float) -> float:
-    """Keep as many digits as a clock can promise."""
+    """Keep as many digits as the clock is good for."""
     return float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""The workloads at the size that a run has."""
+"""The workloads, at the scale of a run."""
 
 import dataclasses
 import math
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.workloads import WORKLOADS, Workload
 
 LEAST_RESULT = 256 * 10**6
-"""The bytes of a workload's result at full scale, several times a cache."""
+"""The least bytes of a workload's result at full scale, several times the size of a cache."""
 
 
 def workloads_at(scale: float) -> Iterator[Workload]:
@@ -18,8 +18,8 @@ def workloads_at(scale: float) -> Iterator[Workload]:
 def at_scale(workload: Workload, scale: float) -> Workload:
     """Return a workload at a fraction of its full size, which is made large enough to measure.
 
-    It grows along its first axis. It shrinks there to 2, and then along its longest axis but the
-    last, so that the rows stay as long as they are.
+    A workload grows along its first axis. It shrinks along that axis down to 2, and then along its
+    longest axis except the last, so that rows keep their length.
     """
     full = workload.full()
     sizes = [list(full.shape), list(full.repeats)]
@@ -37,7 +37,7 @@ def at_scale(workload: Workload, scale: float) -> Workload:
 
 
 def grow(sizes: list[list[int]], axis: int, factor: float) -> None:
-    """Multiply an axis's size, or its repeats where those are more, in place."""
+    """Multiply an axis's size in place, or its repeats where those are more."""
     part = 1 if sizes[1][axis] > sizes[0][axis] else 0
     sizes[part][axis] = max(1, int(sizes[part][axis] * factor))
 

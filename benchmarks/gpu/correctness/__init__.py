@@ -1,4 +1,4 @@
-"""The step ``correctness``: groups of checks, each on the libraries that have what it checks."""
+"""The step ``correctness``: groups of checks, each for the libraries that have its features."""
 
 import contextlib
 import itertools
@@ -16,7 +16,7 @@ from benchmarks.gpu.run import Run, say
 class Group(NamedTuple):
     """Checks that belong together.
 
-    Those of small results are run again with every copy planned.
+    Checks of small results run a second time with every copy planned.
     """
 
     check: Callable[[Checks], None]
@@ -41,7 +41,7 @@ GROUPS = {
     "conj and neg": Group(tensors.check_conj_neg, ("torch",)),
     "gradients": Group(tensors.check_gradients, ("torch",)),
 }
-"""In the order of what a run that is out of time should rather have."""
+"""The groups, in the order in which a run with too little time should do them."""
 
 
 def check(run: Run) -> None:
@@ -58,7 +58,7 @@ def check(run: Run) -> None:
 def check_group(
     run: Run, library: Library, name: str, found: dict[str, Any], *, is_planned: bool
 ) -> None:
-    """Run the checks of a group on a library."""
+    """Run a group of checks on one library."""
     title = f"{name}, planned" if is_planned else name
     if not run.has_time(f"{library.name}, {title}"):
         return

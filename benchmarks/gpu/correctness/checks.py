@@ -1,4 +1,4 @@
-"""Checks: how many passed, and which failed."""
+"""The checks of a library: how many passed, and which failed."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from benchmarks.gpu.run import Run, describe_error, say
 
 
 class Checks:
-    """How many checks of a library passed, and which failed."""
+    """Counts the checks of a library that passed, and records those that failed."""
 
     def __init__(self, run: Run, library: Library, found: dict[str, Any]) -> None:
         self.run, self.library = run, library
@@ -24,7 +24,7 @@ class Checks:
 
     @contextlib.contextmanager
     def case(self, name: str, native: Call | None = None) -> Iterator[None]:
-        """Count a check; where it fails, say whether the library's own function passes it."""
+        """Count a check; if it fails, say whether the library's own function passes it."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 (any error is a failed check)
@@ -38,11 +38,11 @@ class Checks:
             self.passed[self.group] += 1
 
     def elements(self, itemsize: int, part: float = 1.0) -> int:
-        """Return the elements of results that are compared on the host."""
+        """Return how many elements a result that is compared on the host may have."""
         return max(2**18, int(2**21 * min(self.run.scale, 1.0) * part)) // itemsize
 
     def has_time(self, what: str) -> bool:
-        """Whether the group may go on; say so where it may not."""
+        """Return whether the group may go on, and say so if it may not."""
         return self.run.has_time(f"{self.library.name}, {what}")
 
     def leave_out(self, what: str) -> None:
@@ -51,7 +51,7 @@ class Checks:
 
 
 def outcome(call: Call) -> str:
-    """Say how a check ends."""
+    """Return how a check ends: its error, or "passes"."""
     try:
         call()
     except Exception as error:  # noqa: BLE001 (any error is the answer)

@@ -1,4 +1,4 @@
-"""Checks of streams, graphs and threads, and that the host waits for none of them."""
+"""Checks of streams, graphs and threads, and that no call makes the host wait."""
 
 import contextlib
 import itertools
@@ -16,11 +16,11 @@ from benchmarks.gpu.libraries.base import Call, Library
 from benchmarks.gpu.patterns import PATTERNS, Pattern
 
 SPIN = 50_000_000
-"""Cycles that keep a stream busy: 25 ms and more, so longer than any call takes the host."""
+"""Cycles that keep a stream busy for at least 25 ms, longer than the host needs for any call."""
 
 
 def check_streams(checks: Checks) -> None:
-    """Work in a stream of its own, when only that one is waited for; and no wait by the host."""
+    """Check that work stays in its own stream, and that the host does not wait for it."""
     library = checks.library
     if not checks.run.is_gpu:
         checks.leave_out("a CPU has no streams")
@@ -34,7 +34,7 @@ def check_streams(checks: Checks) -> None:
 
 
 def require_stream(library: Library, pattern: Pattern) -> None:
-    """Write the input late, in the stream: who reads it in another one reads poison."""
+    """Write the input late in a stream: a call that read it in another stream would read poison."""
     bits = random_bits("uint8", 1, pattern.shape)
     late = library.from_bits(bits, "uint8")
     x = library.from_bits(np.full(pattern.shape, POISON, np.uint8).view("V1"), "uint8")
@@ -49,7 +49,7 @@ def require_stream(library: Library, pattern: Pattern) -> None:
 
 
 def require_no_wait(library: Library, pattern: Pattern) -> None:
-    """Return from each call while the stream is still busy with what came before."""
+    """Require each call to return while its stream is still busy with earlier work."""
     x = library.random(pattern.shape, "uint8")
     out = library.tile(x, pattern.repeats)
     shape = tuple(out.shape)
@@ -63,7 +63,7 @@ def require_no_wait(library: Library, pattern: Pattern) -> None:
     library.synchronize()
     with library.use(stream):
         for name, call in calls.items():
-            call()  # compiles, and takes memory from the driver: both wait
+            call()  # compiles and takes memory from the driver, both of which wait
             stream.synchronize()
             library.spin(SPIN)
             result = call()
@@ -74,7 +74,7 @@ def require_no_wait(library: Library, pattern: Pattern) -> None:
 
 
 def check_sync_mode(checks: Checks) -> None:
-    """Call for the first time and again while PyTorch makes any synchronisation an error."""
+    """Make first and second calls while PyTorch treats any synchronisation as an error."""
     if not checks.run.is_gpu:
         checks.leave_out("a CPU has nothing to wait for")
         return
@@ -98,7 +98,7 @@ def check_sync_mode(checks: Checks) -> None:
 
 @contextlib.contextmanager
 def synchronisation_forbidden(library: Library) -> Iterator[None]:
-    """Make PyTorch raise an error where the host would wait for the device."""
+    """Make PyTorch raise an error wherever the host would wait for the device."""
     cuda = library.xp.cuda
     cuda.set_sync_debug_mode("error")
     try:
@@ -108,7 +108,7 @@ def synchronisation_forbidden(library: Library) -> Iterator[None]:
 
 
 def check_graph(checks: Checks) -> None:
-    """Capture calls in a CUDA graph, and replay it on other values."""
+    """Capture calls in a CUDA graph, and replay it with other values."""
     if not checks.run.is_gpu:
         checks.leave_out("a CPU has no graphs")
         return
@@ -131,9 +131,9 @@ def check_graph(checks: Checks) -> None:
 
 
 def check_threads(checks: Checks) -> None:
-    """Two threads that call at once, on the default stream and on streams of their own.
+    """Call in two threads at once, on the default stream and on streams of their own.
 
-    Before them one whose first use of the device is a call.
+    First, call in a thread that has not used the device before.
     """
     library = checks.library
     sized = PATTERNS[7].sized(checks.elements(1), 16)
@@ -165,7 +165,7 @@ def check_threads(checks: Checks) -> None:
 def call_often(
     library: Library, pattern: Pattern, seed: int, has_stream: bool, errors: list[BaseException]
 ) -> None:
-    """Tile different arrays of one thread's own, and keep its first error."""
+    """Tile different arrays in one thread, and record its first error."""
     try:
         stream = library.new_stream() if has_stream else None
         with library.use(stream) if has_stream else contextlib.nullcontext():
@@ -174,5 +174,5 @@ def call_often(
                 x = library.from_bits(bits, "uint8")
                 result = tileops.tile(x, pattern.repeats)
                 require_result(library, x, result, np.tile(bits, pattern.repeats))
-    except Exception as error:  # noqa: BLE001 (the other thread's report has it)
+    except Exception as error:  # noqa: BLE001 (the main thread raises it)
         errors.append(error)

@@ -1,4 +1,4 @@
-"""Checks of results that are compared on the device, being too large for the host."""
+"""Checks of results that are compared on the device because they are too large for the host."""
 
 import itertools
 import math
@@ -21,11 +21,11 @@ HUGE = (
     ("uint8", 1, Pattern((2**31 + 1001,), (2,))),
     ("uint8", 0, Pattern((2, 2**30 + 501), (1, 2))),
 )
-"""Dtype, first element of the input in its memory, and a result of more than 2**31 elements."""
+"""Dtype, the input's first element in its memory, and a result of more than 2**31 elements."""
 
 
 def check_large(checks: Checks) -> None:
-    """Compare on the device what is too large for the host, from inputs larger than its cache."""
+    """Check results too large for the host, from inputs larger than the device's cache."""
     library = checks.library
     nbytes = max(2**20, int(2**28 * min(checks.run.scale, 1.0)))
     for itemsize, dtype in list(BITS.items())[:-1]:
@@ -39,7 +39,7 @@ def check_large(checks: Checks) -> None:
 
 
 def check_huge(checks: Checks) -> None:
-    """Results, and inputs, of more than 2**31 elements, compared on the device."""
+    """Check results and inputs of more than 2**31 elements, by comparison on the device."""
     if not checks.run.is_gpu or checks.run.scale < 1:
         checks.leave_out("results of more than 2**31 elements need a GPU and full scale")
         return
@@ -59,7 +59,7 @@ def check_huge(checks: Checks) -> None:
 
 
 def require_on_device(library: Library, dtype: str, first: int, pattern: Pattern) -> None:
-    """Compare a fresh result, then see that the comparison notices one changed element."""
+    """Compare a fresh result, then check that the comparison notices one changed element."""
     count = math.prod(pattern.shape)
     x = library.random((first + count,), dtype)[first:].reshape(pattern.shape)
     result = tileops.tile(x, pattern.repeats)

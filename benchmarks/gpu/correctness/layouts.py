@@ -9,16 +9,16 @@ from benchmarks.gpu.patterns import Shape
 
 
 class Layout(NamedTuple):
-    """How an array lies in the memory of a larger one."""
+    """A way for an array to lie in the memory of a larger one."""
 
     name: str
     base: Callable[[Shape], Shape]
     take: Callable[[Any, Any, Shape], Any]
-    """Takes the array out of the larger one, with the functions of a library."""
+    """Takes the array out of the larger one, by a library's functions."""
 
 
 def reverse_axes(xp: Any, a: Any, shape: Shape) -> Any:
-    """Transpose, in the words that NumPy, PyTorch and CuPy share."""
+    """Transpose, with functions that NumPy, PyTorch and CuPy share."""
     axes = tuple(range(len(shape)))
     return xp.moveaxis(a, axes, axes[::-1])
 
@@ -61,11 +61,11 @@ LAYOUTS = (
     ),
     Layout("transposed", lambda shape: shape[::-1], reverse_axes),
 )
-"""The ways that an input or an `out` can lie, in all libraries with views."""
+"""Layouts of an input or an `out` that all libraries with views have."""
 
 
 def layouts_of(library: Library) -> tuple[Layout, ...]:
-    """List the layouts that a library has; of those the last is only for inputs."""
+    """Return the layouts that a library has; if there are several, the last is only for inputs."""
     if not library.has_out:
         return (PLAIN,)
     return (*LAYOUTS, *([BACKWARD] if library.name == "cupy" else []), EXPANDED)

@@ -1,4 +1,4 @@
-"""Checks of the memory that a call takes beside its result."""
+"""Checks of the memory that a call takes besides its result."""
 
 import tileops
 from benchmarks.gpu.assertions import require
@@ -9,11 +9,11 @@ from benchmarks.gpu.patterns import PATTERNS, Pattern, Shape
 from benchmarks.gpu.workloads import workloads_at
 
 ROUNDING = 2**21
-"""The bytes by which an allocator may round up."""
+"""The number of bytes by which an allocator may round up."""
 
 
 def check_memory(checks: Checks) -> None:
-    """Memory beside the result: at most a quarter of it."""
+    """Check that a call takes at most a quarter of its result besides the result."""
     library = checks.library
     if not checks.run.is_gpu:
         checks.leave_out("memory is counted on a GPU only")
@@ -35,7 +35,7 @@ def check_memory(checks: Checks) -> None:
 
 
 def require_memory(library: Library, dtype: str, shape: Shape, repeats: Shape) -> None:
-    """Count what a fresh result and one in given memory take."""
+    """Check the memory that a fresh result takes, and a result in given memory."""
     x = library.random(shape, dtype)
     out = library.tile(x, repeats)
     fresh = library.most_memory(lambda: tileops.tile(x, repeats))

@@ -1,4 +1,4 @@
-"""Checks of what PyTorch's tensors have beside elements: conjugation, negation and gradients."""
+"""Checks of what only PyTorch's tensors have: conjugation, negation and gradients."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from benchmarks.gpu.patterns import PATTERNS, SMALL, N, Pattern
 
 
 def check_conj_neg(checks: Checks) -> None:
-    """Tensors that PyTorch will conjugate or negate when they are read."""
+    """Check tensors that PyTorch conjugates or negates only when they are read."""
     torch, library = checks.library.xp, checks.library
     random = np.random.default_rng(3)
     for dtype, pattern in itertools.product(("complex64", "complex128"), (*SMALL[1:], *PATTERNS)):
@@ -34,7 +34,7 @@ def check_conj_neg(checks: Checks) -> None:
 
 
 def check_gradients(checks: Checks) -> None:
-    """Values, gradients and second gradients, against those of torch.tile."""
+    """Compare values, gradients and second gradients with those of torch.tile."""
     for dtype in ("float16", "bfloat16", "float32", "float64", "complex64"):
         for pattern in (*SMALL[1:], *(p.sized(2**18, 16) for p in PATTERNS if p != PATTERNS[2])):
             with checks.case(f"gradient {dtype} {pattern.shape} x {pattern.repeats}"):
@@ -44,7 +44,8 @@ def check_gradients(checks: Checks) -> None:
 def require_gradients(library: Library, dtype: str, pattern: Pattern) -> None:
     """Compare bits: all values are small integers, whose sums are exact in any order.
 
-    But for an axis repeated very often, whose sums a narrow dtype cannot hold.
+    An axis that is repeated very often is an exception, as a narrow dtype cannot hold its sums, so
+    most of its weights are zero.
     """
     torch, (shape, repeats) = library.xp, pattern
     random = np.random.default_rng(4)
@@ -59,7 +60,7 @@ def require_gradients(library: Library, dtype: str, pattern: Pattern) -> None:
         y = tile(x, repeats)
         (first,) = torch.autograd.grad((weights * y * y).sum().abs(), x, create_graph=True)
         (second,) = torch.autograd.grad(first.abs().sum(), x)
-        # A sum may give either zero.
+        # A sum that is zero may have either sign.
         found.append([library.bits(t) for t in (y, first + 0, second + 0)])
     for name, ours, theirs in zip(("value", "gradient", "second gradient"), *found, strict=True):
         try:

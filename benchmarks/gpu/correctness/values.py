@@ -24,7 +24,7 @@ EMPTY = (
 
 
 def check_the_checks(checks: Checks) -> None:
-    """Change one byte of a right result: both comparisons must see it."""
+    """Change one byte of a correct result, which both comparisons must notice."""
     library = checks.library
     bits = random_bits("uint8", 1, (101, 3))
     x = library.from_bits(bits, "uint8")
@@ -41,10 +41,10 @@ def check_the_checks(checks: Checks) -> None:
 
 
 def check_dtypes(checks: Checks) -> None:
-    """Every dtype, on small arrays and on some that are not."""
+    """Check every dtype, on small arrays and on larger ones."""
     library = checks.library
     small, sizes = [*SMALL], [PATTERNS[3], PATTERNS[8], PATTERNS[10]]
-    if library.name == "jax":  # compiles a program for each
+    if library.name == "jax":  # JAX compiles a program for each
         small, sizes = small[2:4], sizes[1:2]
     for dtype, itemsize in library.dtypes().items():
         if not checks.has_time(dtype):
@@ -56,7 +56,7 @@ def check_dtypes(checks: Checks) -> None:
 
 
 def check_empty(checks: Checks) -> None:
-    """Results without elements, from empty inputs and from repeats of 0."""
+    """Check results without elements, from empty inputs and from repeats of 0."""
     for dtype, pattern in itertools.product(BITS.values(), EMPTY):
         check_pattern(checks, dtype, pattern, PLAIN)
     with checks.case("a negative repeat on an empty array is refused"):
@@ -66,7 +66,7 @@ def check_empty(checks: Checks) -> None:
 
 
 def check_ranks(checks: Checks) -> None:
-    """Random shapes of ranks 0 to 8, with fewer and more repeats than axes, in random layouts."""
+    """Check random shapes of ranks 0 to 8 and repeats of other lengths, in random layouts."""
     random = np.random.default_rng(8)
     dtypes, layouts = list(BITS.values()), layouts_of(checks.library)
     for rank, number in itertools.product(range(9), range(checks.library.kinds)):
@@ -81,7 +81,7 @@ def check_ranks(checks: Checks) -> None:
 
 
 def check_patterns(checks: Checks) -> None:
-    """Results of a few MB of each width, from inputs in every layout."""
+    """Check results of a few MB of each width, from inputs in every layout."""
     layouts = layouts_of(checks.library)
     for layout in layouts:
         if not checks.has_time(layout.name):
@@ -92,7 +92,7 @@ def check_patterns(checks: Checks) -> None:
 
 
 def check_outs(checks: Checks) -> None:
-    """`out=` in every layout that owns its elements, from inputs in a few."""
+    """Check `out=` in every layout that owns its elements, from inputs in a few layouts."""
     places = [layout for layout in layouts_of(checks.library) if layout is not EXPANDED]
     for place, layout in itertools.product(places, (LAYOUTS[0], LAYOUTS[1], LAYOUTS[5])):
         if not checks.has_time(f"out= into {place.name}"):
@@ -107,7 +107,7 @@ def check_outs(checks: Checks) -> None:
 def check_pattern(
     checks: Checks, dtype: str, pattern: Pattern, layout: Layout, seed: int = 0
 ) -> None:
-    """Compare tile, and expand where it is one, with NumPy."""
+    """Compare tile with NumPy, and also expand where the pattern is one."""
     library, (shape, repeats) = checks.library, pattern
     bits = random_bits(dtype, library.dtypes()[dtype], layout.base(shape), seed)
     expected = np.tile(layout.take(np, bits, shape), repeats)
@@ -127,7 +127,7 @@ def check_pattern(
 
 
 def check_out(checks: Checks, dtype: str, pattern: Pattern, layout: Layout, place: Layout) -> None:
-    """Write into a larger array, and compare all of that, so what must not change, too."""
+    """Write into part of a larger array, and compare all of it, so that no other byte changes."""
     library, (shape, repeats) = checks.library, pattern
     itemsize = library.dtypes()[dtype]
     bits = random_bits(dtype, itemsize, layout.base(shape))

@@ -1,6 +1,6 @@
 """The libraries, each in a module of its own.
 
-A library itself is imported when an object of its class is made: it need not be installed.
+Making an object of a class imports its library, so the others need not be installed.
 """
 
 from collections.abc import Callable
@@ -11,4 +11,4 @@ from benchmarks.gpu.libraries.jax import Jax
 from benchmarks.gpu.libraries.torch import Torch
 
 LIBRARIES: dict[str, Callable[[str], Library]] = {"torch": Torch, "cupy": CuPy, "jax": Jax}
-"""Each is made for a device, "cpu" or "cuda"; in the order of a run."""
+"""The classes by name, in the order of a run; each is made for a device, "cpu" or "cuda"."""

@@ -1,4 +1,4 @@
-"""What is needed of a library, and what all of them have in common."""
+"""What the benchmark needs of a library, and what all libraries have in common."""
 
 import contextlib
 import math
@@ -18,7 +18,7 @@ Call = Callable[[], Any]
 
 
 class UnavailableError(Exception):
-    """A library cannot run here, for the reason given."""
+    """A library cannot run here; the message says why."""
 
 
 class Library:
@@ -27,15 +27,15 @@ class Library:
     name = ""
     has_out = True
     kinds = 30
-    """How many copies of each rank are checked: fewer where each kind has to be compiled."""
+    """How many copies of each rank are checked: fewer where each kind must be compiled."""
     xp: Any
 
     def dtypes(self) -> dict[str, int]:
-        """Name each dtype, with its bytes."""
+        """Return the name of each dtype, with its bytes per element."""
         raise NotImplementedError
 
     def from_bits(self, bits: np.ndarray, dtype: str) -> Any:
-        """Make an array from raw bytes, one item for each element."""
+        """Make an array from raw bytes, with one item for each element."""
         raise NotImplementedError
 
     def bits(self, x: Any) -> np.ndarray:
@@ -51,45 +51,45 @@ class Library:
         return self.xp.tile(x, repeats)
 
     def expand(self, x: Any, shape: Shape) -> Any:
-        """Expand with the library's own functions, into memory of its own."""
+        """Expand with the library's own functions, into new memory."""
         raise NotImplementedError
 
     def empty(self, shape: Shape, like: Any) -> Any:
-        """Allocate an array of the dtype of another."""
+        """Allocate an array with the dtype of another."""
         raise NotImplementedError
 
     def is_contiguous(self, x: Any) -> bool:
-        """Whether elements lie in C order without gaps."""
+        """Return whether elements lie in C order without gaps."""
         return True
 
     def random(self, shape: Shape, dtype: str) -> Any:
-        """Make an array of random bytes; past 16 MiB they recur."""
+        """Make an array of random bytes, which recur after 16 MiB."""
         count, itemsize = math.prod(shape), numpy_dtype(dtype).itemsize
         length = min(count, 2**24 // itemsize)
         block = self.from_bits(random_bits(dtype, itemsize, (length,)), dtype)
         return self.tile(block, (-(-count // length),))[:count].reshape(shape)
 
     def poison(self, nbytes: int) -> None:
-        """Fill memory that the next result of this size is likely to get."""
+        """Fill the memory that the next result of this size is likely to get."""
 
     def seconds(self, call: Call, calls: int) -> float:
-        """Time a call: the mean over calls in a row."""
+        """Time a call: the mean over several calls in a row."""
         raise NotImplementedError
 
     def synchronize(self) -> None:
         """Wait for the device."""
 
     def release(self) -> None:
-        """Give memory that is cached back to the device."""
+        """Give cached memory back to the device."""
 
     def free_bytes(self) -> int:
-        """Count the memory of the device that is left."""
+        """Return how many bytes of the device's memory are free."""
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
-    # Of the libraries that can write into arrays:
+    # Only for libraries that can write into arrays:
 
     def assign(self, target: Any, source: Any) -> None:
-        """Copy in the current stream."""
+        """Copy one array into another, in the current stream."""
         raise NotImplementedError
 
     def fill(self, target: Any, value: complex) -> None:
@@ -100,7 +100,7 @@ class Library:
         """Set every byte to zero."""
         raise NotImplementedError
 
-    # On a GPU, of the same libraries:
+    # Only for the same libraries, on a GPU:
 
     def new_stream(self) -> Any:
         """Make a stream that the default stream does not wait for."""
@@ -111,7 +111,7 @@ class Library:
         raise NotImplementedError
 
     def is_done(self, stream: Any) -> bool:
-        """Whether all work of a stream is done."""
+        """Return whether all work of a stream is done."""
         raise NotImplementedError
 
     def spin(self, cycles: int) -> None:
@@ -119,12 +119,12 @@ class Library:
         raise NotImplementedError
 
     def most_memory(self, call: Call) -> int:
-        """Count the bytes of the device that a call takes at most, its result included."""
+        """Return the most memory of the device that a call takes, including its result."""
         raise NotImplementedError
 
 
 def host_seconds(call: Call, calls: int) -> float:
-    """Time with the host's clock: the mean over calls in a row."""
+    """Time a call with the host's clock: the mean over several calls in a row."""
     start = time.perf_counter()
     for _ in range(calls):
         result = call()

@@ -1,4 +1,4 @@
-"""CuPy."""
+"""The library CuPy."""
 
 import contextlib
 import functools
@@ -23,12 +23,12 @@ class CuPy(Library):
             raise UnavailableError("CuPy runs on no CPU")
         import cupy
 
-        (cupy.arange(3) + 1).get()  # raises where there is no driver, or nothing to compile with
+        (cupy.arange(3) + 1).get()  # raises without a driver or a compiler
         self.xp = cupy
         self._spin = functools.cache(self._compile_spin)
 
     def dtypes(self) -> dict[str, int]:
-        """Name NumPy's numbers, and bfloat16 where CuPy knows it."""
+        """Return NumPy's numeric dtypes, and bfloat16 where CuPy has it."""
         names = ["bool", "float16", "float32", "float64", "complex64", "complex128"]
         names += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
         names += ["bfloat16"] if self._has_bfloat16() else []
@@ -39,17 +39,17 @@ class CuPy(Library):
         try:
             x = self.xp.asarray(np.ones(2, numpy_dtype("bfloat16")))
             return bool((self.xp.tile(x, 2) == x[0]).all())
-        except Exception:  # noqa: BLE001 (however it fails, there is no such dtype)
+        except Exception:  # noqa: BLE001 (any failure means that there is no such dtype)
             return False
 
     def from_bits(self, bits: np.ndarray, dtype: str) -> Any:
-        """Copy; where CuPy does not know bfloat16, as integers of the same width."""
+        """Copy to the device; where CuPy lacks bfloat16, as integers of the same width."""
         if dtype == "bfloat16" and not self._has_bfloat16():
             dtype = "uint16"
         return self.xp.asarray(np.array(bits, order="C").view(numpy_dtype(dtype)))
 
     def bits(self, x: Any) -> np.ndarray:
-        """Copy to the host."""
+        """Copy an array to the host."""
         return as_bytes(x.get())
 
     def expand(self, x: Any, shape: Shape) -> Any:
@@ -57,7 +57,7 @@ class CuPy(Library):
         return self.xp.ascontiguousarray(self.xp.broadcast_to(x, shape))
 
     def empty(self, shape: Shape, like: Any) -> Any:
-        """Allocate without a value."""
+        """Allocate an array without setting its values."""
         return self.xp.empty(shape, like.dtype)
 
     def is_contiguous(self, x: Any) -> bool:
@@ -65,11 +65,11 @@ class CuPy(Library):
         return bool(x.flags.c_contiguous)
 
     def poison(self, nbytes: int) -> None:
-        """Fill and free: the pool hands out again what was freed last."""
+        """Fill memory and free it: the pool first hands out what was freed last."""
         self.xp.empty(nbytes, np.uint8).fill(POISON)
 
     def seconds(self, call: Call, calls: int) -> float:
-        """Time with events of the current stream."""
+        """Time calls with events of the current stream."""
         start, stop = (self.xp.cuda.Event() for _ in range(2))
         start.record()
         for _ in range(calls):
@@ -93,15 +93,15 @@ class CuPy(Library):
         return self.xp.cuda.runtime.memGetInfo()[0]
 
     def assign(self, target: Any, source: Any) -> None:
-        """Copy in the current stream."""
+        """Copy one array into another, in the current stream."""
         self.xp.copyto(target, source)
 
     def fill(self, target: Any, value: complex) -> None:
-        """Call the library's own fill."""
+        """Call CuPy's own fill."""
         target.fill(value)
 
     def memset(self, target: Any) -> None:
-        """Ask the runtime, beneath the array."""
+        """Call the CUDA runtime directly."""
         target.data.memset_async(0, target.nbytes)
 
     def new_stream(self) -> Any:
@@ -109,7 +109,7 @@ class CuPy(Library):
         return self.xp.cuda.Stream(non_blocking=True)
 
     def use(self, stream: Any) -> contextlib.AbstractContextManager[Any]:
-        """CuPy's streams are context managers."""
+        """Return the stream, because CuPy's streams are context managers."""
         return stream
 
     def is_done(self, stream: Any) -> bool:
@@ -117,7 +117,7 @@ class CuPy(Library):
         return stream.done
 
     def spin(self, cycles: int) -> None:
-        """Launch one thread that looks at the clock."""
+        """Launch one thread that reads the clock until the cycles are over."""
         self._spin()((1,), (1,), (np.int64(cycles),))
 
     def _compile_spin(self) -> Any:
@@ -128,12 +128,12 @@ class CuPy(Library):
         return self.xp.RawKernel(source, "spin")
 
     def most_memory(self, call: Call) -> int:
-        """Allocate from a new pool, which grows to the most that was in use."""
+        """Allocate from a new pool, which grows to the peak of the memory in use."""
         pool = self.xp.cuda.MemoryPool()
         with self.xp.cuda.using_allocator(pool.malloc):
             result = call()
             self.synchronize()
             del result
         most = pool.total_bytes()
-        pool.free_all_blocks()  # it keeps them where it is only dropped
+        pool.free_all_blocks()  # a pool that is only dropped keeps its blocks
         return most

@@ -1,4 +1,4 @@
-"""JAX."""
+"""The library JAX."""
 
 import os
 from typing import Any
@@ -18,7 +18,7 @@ class Jax(Library):
     kinds = 6
 
     def __init__(self, device: str) -> None:
-        # The other libraries need memory, too: JAX would take three quarters of it at once.
+        # JAX would take three quarters of the memory at once, but the other libraries also need it.
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         import jax
         import jax.numpy
@@ -31,7 +31,7 @@ class Jax(Library):
         self.jax, self.xp = jax, jax.numpy
 
     def dtypes(self) -> dict[str, int]:
-        """Name the numbers and the narrow floats; integers of a few bits are left to the tests."""
+        """Return numeric dtypes and narrow floats; the tests cover integers of a few bits."""
         names = ["bool", "float32", "float64", "complex64", "complex128", "float16", "bfloat16"]
         names += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
         names += [name for name in dir(self.xp) if name.startswith("float8")]
@@ -42,7 +42,7 @@ class Jax(Library):
         return self.jax.device_put(np.array(bits, order="C").view(self.xp.dtype(dtype)), self.place)
 
     def bits(self, x: Any) -> np.ndarray:
-        """Copy to the host."""
+        """Copy an array to the host."""
         return as_bytes(np.asarray(x))
 
     def expand(self, x: Any, shape: Shape) -> Any:
@@ -50,15 +50,15 @@ class Jax(Library):
         return self.xp.broadcast_to(x, shape)
 
     def seconds(self, call: Call, calls: int) -> float:
-        """Time with the host's clock and wait for each result, since JAX has no events."""
+        """Time with the host's clock and wait for each result, because JAX has no events."""
         return host_seconds(lambda: call().block_until_ready(), calls)
 
     def synchronize(self) -> None:
-        """Wait for what was put onto the device last."""
+        """Wait for the array that was last put onto the device."""
         (self.jax.device_put(np.int32(0), self.place) + 1).block_until_ready()
 
     def free_bytes(self) -> int:
-        """Ask JAX's own pool on a GPU."""
+        """Ask JAX's own pool, on a GPU."""
         memory = self.place.memory_stats() or {}
         if "bytes_limit" not in memory:
             return super().free_bytes()

@@ -1,4 +1,4 @@
-"""PyTorch."""
+"""The library PyTorch."""
 
 import contextlib
 from typing import Any
@@ -23,7 +23,7 @@ class Torch(Library):
         self.xp, self.device = torch, device
 
     def dtypes(self) -> dict[str, int]:
-        """Name each dtype but the quantised."""
+        """Return each dtype except the quantised ones."""
         aliases = {"half", "float", "double", "short", "int", "long", "cfloat", "cdouble", "chalf"}
         kinds = ("bool", "int", "uint", "float", "bfloat", "complex", "bits")
         return {
@@ -40,7 +40,7 @@ class Torch(Library):
         return raw.to(self.device).view(getattr(self.xp, dtype)).reshape(bits.shape)
 
     def bits(self, x: Any) -> np.ndarray:
-        """View elements as a dtype whose copies exist for every layout."""
+        """View elements as a dtype that can be copied in every layout."""
         x = x.detach().resolve_conj().resolve_neg().view(getattr(self.xp, BITS[x.element_size()]))
         return x.cpu().contiguous().reshape(-1).view(self.xp.uint8).numpy()
 
@@ -49,7 +49,7 @@ class Torch(Library):
         return x.expand(shape).contiguous()
 
     def empty(self, shape: Shape, like: Any) -> Any:
-        """Allocate without a value."""
+        """Allocate a tensor without setting its values."""
         return self.xp.empty(shape, dtype=like.dtype, device=self.device)
 
     def is_contiguous(self, x: Any) -> bool:
@@ -57,11 +57,11 @@ class Torch(Library):
         return x.is_contiguous()
 
     def poison(self, nbytes: int) -> None:
-        """Fill and free: the allocator hands out again what was freed last."""
+        """Fill memory and free it: the allocator first hands out what was freed last."""
         self.xp.full((nbytes,), POISON, dtype=self.xp.uint8, device=self.device)
 
     def seconds(self, call: Call, calls: int) -> float:
-        """Time with events of the current stream."""
+        """Time calls with events of the current stream."""
         if self.device == "cpu":
             return host_seconds(call, calls)
         start, stop = (self.xp.cuda.Event(enable_timing=True) for _ in range(2))
@@ -89,19 +89,19 @@ class Torch(Library):
         return super().free_bytes() if self.device == "cpu" else self.xp.cuda.mem_get_info()[0]
 
     def assign(self, target: Any, source: Any) -> None:
-        """Copy without waiting."""
+        """Copy one tensor into another, without waiting."""
         target.copy_(source)
 
     def fill(self, target: Any, value: complex) -> None:
-        """Call the library's own fill."""
+        """Call PyTorch's own fill."""
         target.fill_(value)
 
     def memset(self, target: Any) -> None:
-        """PyTorch has a function of its own for zeros."""
+        """Call PyTorch's own function for zeros."""
         target.zero_()
 
     def new_stream(self) -> Any:
-        """PyTorch's own streams never wait for the default one."""
+        """Make one of PyTorch's own streams, which never wait for the default one."""
         return self.xp.cuda.Stream()
 
     def use(self, stream: Any) -> contextlib.AbstractContextManager[Any]:
@@ -114,10 +114,10 @@ class Torch(Library):
 
     def spin(self, cycles: int) -> None:
         """Launch the kernel that PyTorch's own tests use."""
-        self.xp.cuda._sleep(cycles)  # noqa: SLF001 (it has no public name)
+        self.xp.cuda._sleep(cycles)  # noqa: SLF001 (PyTorch has no public name for it)
 
     def most_memory(self, call: Call) -> int:
-        """Ask the allocator for its peak."""
+        """Return the allocator's peak."""
         cuda = self.xp.cuda
         cuda.synchronize()
         cuda.reset_peak_memory_stats()
