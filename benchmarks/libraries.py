@@ -23,7 +23,7 @@ _CHUNK = 2**24
 
 
 def configure() -> None:
-    """Give every library two threads, and JAX its 64-bit integers."""
+    """Give tileops and PyTorch two threads, and JAX its 64-bit integers."""
     os.environ["TILEOPS_NUM_THREADS"] = str(THREADS)
     torch.set_num_threads(THREADS)
     jax.config.update("jax_enable_x64", True)

@@ -24,7 +24,7 @@ class Workload:
     repeats : tuple of int
         How often each axis is repeated. An expand's target shape is the property ``target``.
     full_shape, full_repeats : tuple of int
-        The same for the size for GPUs.
+        The same at the size for GPUs.
     source : str
         Where the operation is used.
     """

@@ -82,7 +82,7 @@ def theirs(case):
 
 
 def draw(rng):
-    """Draw shape and counts of independent lengths; a few counts have a dtype without integers."""
+    """Draw shape and counts of independent lengths; a few counts are not integers."""
     room, sizes = cases.MOST_ELEMENTS, []
     for choices in ([0, 1, 1, 2, 3, 4], [0, 1, 1, 2, 3]):
         found = [int(n) for n in rng.choice(choices, int(rng.integers(0, 7)))]

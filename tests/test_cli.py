@@ -370,7 +370,7 @@ def test_a_large_image_is_refused_before_it_is_decoded(tmp_path):
     refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "cannot be read as an image")
 
 
-def test_an_image_within_the_limit_gives_an_empty_result(tmp_path, monkeypatch):
+def test_max_bytes_does_not_limit_the_source_of_an_empty_result(tmp_path, monkeypatch):
     """Without `max_bytes`, Pillow's own limit holds."""
     Image.new("L", (20, 10)).save(tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
@@ -450,7 +450,7 @@ def test_a_file_that_replaces_a_private_one_is_private_from_the_start(tmp_path, 
 
 
 @pytest.mark.usefixtures("array")
-def test_file_names_are_printed_without_markup(tmp_path):
+def test_file_names_are_printed_literally(tmp_path):
     done = run("tile", "x.npy", "[bold].npy", "--repeats", 2, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "[bold].npy: (2, 6) >i4\n")
 

@@ -154,7 +154,7 @@ def test_nested_counts_are_refused(xp, x):
 
 
 class Hostile:
-    """Every question to it fails, and its module cannot be looked up."""
+    """An object that raises whatever it is asked, and whose module cannot be looked up."""
 
     __module__ = None
 
@@ -358,7 +358,7 @@ def test_a_weak_proxy_is_treated_as_its_array(xp, rng):
                 tileops.tile(weakref.proxy(mine), repeats)
         else:
             assert xp.bits(tileops.tile(weakref.proxy(mine), repeats)).tobytes() == expected
-            if xp.library != "jax":  # takes proxies of its arrays for arrays of the standard
+            if xp.library != "jax":  # whose proxies are taken for arrays of the standard
                 assert execute.find_executor(weakref.proxy(mine)) is execute.find_executor(mine)
     with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, not an array"):
         tileops.tile(weakref.proxy(no_array), 2)

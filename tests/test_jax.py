@@ -105,7 +105,7 @@ def test_objects_with_a_jax_array_method_are_treated_as_arrays(jax, cls):
         tileops.tile(cls(x), 2, out=np.ones(2))
 
 
-def test_arrays_of_other_libraries_that_convert_to_jax_stay_theirs(jax):
+def test_an_array_of_another_library_is_not_taken_for_one_of_jax(jax):
     class Quantity(Parameter):
         def __array_namespace__(self):
             raise NotImplementedError("its own")

@@ -294,7 +294,7 @@ def test_traced_references_are_refused(jax):
 
 
 def test_all_bits_of_sharded_arrays_survive():
-    """These include 8-bit NaNs and 2-bit integers, which XLA does not concatenate correctly."""
+    """The elements include 8-bit NaNs and 2-bit integers, which XLA concatenates wrongly."""
     code = """
 import jax, ml_dtypes, numpy as np, tileops
 from jax.sharding import NamedSharding, PartitionSpec as P

@@ -183,7 +183,7 @@ def test_a_kernel_reads_nothing_outside_its_source(shape, repeats, itemsize, pla
 def test_a_kernel_computes_the_addresses_of_sizes_that_no_memory_holds(
     shape, repeats, itemsize, steps, variant
 ):
-    """The stores are near powers of two that numbers may exceed, at both ends, and at random."""
+    """Check stores near powers of two that numbers may exceed, at both ends, and at random."""
     source, target = 2**52, 2**56
     plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = contiguous(plan.shape, itemsize)
@@ -278,7 +278,11 @@ def tile_into(room, offset, x, repeats):
     ],
 )
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
-    """Rows up to 2112 bytes: near the source modulo a page. Longer: at another place in a line."""
+    """Check which addresses are unlucky, which depends on the length of a row.
+
+    Rows of up to 2112 bytes are slow near the place of their source in a page, and longer rows at
+    another place than their source modulo 32 bytes.
+    """
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(host, "_is_assigned", lambda *_: False)  # as for larger results
     monkeypatch.setattr(assigning, "_FAR", 2**20)
@@ -370,7 +374,7 @@ def test_other_processors_copy_rows_wherever_they_lie(monkeypatch, row):
     [(1024, set()), (4096, {1, 8, 15}), (65536, {1, 8, 15}), (65536 + 256, set()), (2**20, set())],
 )
 def test_smaller_results_are_copied_in_pieces_at_the_slowest_addresses(monkeypatch, row, ahead):
-    """Even in the caches, if many rows are 1 to 15 bytes ahead of their source, modulo a page."""
+    """This holds even in the caches, for rows 1 to 15 bytes ahead of their source modulo a page."""
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick

@@ -36,7 +36,7 @@ def test_strings_and_objects_are_repeated():
 @pytest.mark.parametrize("repeats", [(1, 4), (4, 1), (2, 2), (1, 1), (3, 1, 2), (0, 2)])
 @pytest.mark.parametrize("shape", [(3, 4), (4, 1), (1, 3), (1, 1), (0, 3)])
 def test_references_are_counted(shape, repeats):
-    """They are copied in rows or one by one, also from reversed views and read-only arrays."""
+    """References are copied in rows or singly, also from reversed views and read-only arrays."""
     thing = Thing()
     plain = np.full(shape, thing, object)
     records = np.zeros(shape, [("a", "u1"), ("b", object)])
@@ -123,7 +123,7 @@ def test_masked_rows_of_references_are_repeated_as_rows(dtype, repeats):
 
 @pytest.mark.parametrize("dtype, rows", [("u1", 2), ("i4", 5), ("f8", 9)])
 def test_long_rows_of_masked_arrays_are_not_taken_for_a_single_row(dtype, rows, monkeypatch):
-    """Even if a row with its mask has as many bytes as all values, or as the whole mask."""
+    """This holds even if a row and its mask have the bytes of all values, or of the whole mask."""
     monkeypatch.setattr(host, "_UNCACHED", 2**20)
     monkeypatch.setattr(_machine, "is_amd", lambda: True)
     values = np.arange(rows * 20_000).reshape(rows, 20_000).astype(dtype)
@@ -155,7 +155,7 @@ def test_a_subclass_keeps_what_its_class_adds():
         assert result.tag == "metres"
 
     class Scalars(Tagged):
-        def __array_wrap__(self, array, context=None):  # for a ufunc's results, and NumPy 1's
+        def __array_wrap__(self, array, context=None):  # called by ufuncs, and by NumPy 1
             raise AssertionError
 
     assert type(tileops.tile(x.view(Scalars), 2)) is Scalars

@@ -808,7 +808,7 @@ def test_undefined_types_reserved_domains_and_broken_names_are_refused():
 
 @pytest.mark.parametrize("depth", [34, 60, 2000])
 def test_graphs_nested_too_deeply_for_a_file_are_refused(depth):
-    """The checker writes a file, cannot read it, and says why only in some of its versions."""
+    """The checker serialises the model, cannot read it, and says why only in some versions."""
     model = constant()
     graph = model.graph
     for _ in range(depth):

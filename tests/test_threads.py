@@ -88,7 +88,7 @@ def test_any_number_of_threads_writes_the_same_bytes(x, shared, monkeypatch, thr
 
 @pytest.fixture
 def pinned(monkeypatch):
-    """Record which threads are bound to which processors, on a machine with 0, 1, 4 and 5."""
+    """Record which threads are bound to which processors, on a machine of four: 0, 1, 4, 5."""
     calls = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 5}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda *call: calls.append(call), raising=False)
@@ -510,7 +510,7 @@ def test_a_forked_child_reads_the_variable_again(monkeypatch):
 
 
 def test_a_finished_copy_keeps_no_array():
-    """Even if a helper that is busy elsewhere has not yet noticed that the copy is over."""
+    """This holds even if a helper that is busy elsewhere has not yet noticed the end of the copy."""
     is_over = threading.Event()
     busy = threading.Thread(target=lambda: _threads.share(lambda _: is_over.wait(20), range(2), 2))
     busy.start()

@@ -91,7 +91,7 @@ def test_narrow_integers_that_torch_cannot_repeat_are_repeated(torch):
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
-def test_only_quantised_tensors_with_a_single_scale_are_repeated(torch):
+def test_quantised_tensors_are_repeated_or_refused_with_a_remedy(torch):
     x = torch.quantize_per_tensor(torch.tensor([1.0, 2.0]), 0.5, 3, torch.qint8)
     result = tileops.tile(x, 2)
     assert (result.q_scale(), result.q_zero_point()) == (0.5, 3)
@@ -489,7 +489,7 @@ def test_an_empty_out_overlaps_nothing(torch):
     assert tileops.tile(torch.ones(4, 6)[:, ::2], (0, 2), out=out) is out
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # by PyTorch itself
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # used by PyTorch itself
 def test_an_empty_out_needs_no_address(torch):
     """Tensors without memory have no address, and nothing is written to an empty one."""
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -506,7 +506,7 @@ def test_an_empty_out_needs_no_address(torch):
 
 
 def test_a_torch_without_the_private_names_makes_all_copies_itself():
-    """The private names tell who else sees an operation, and a later version may lack them."""
+    """The private names tell what else observes an operation; a later version may lack them."""
     from tileops.execute import torch as executor
 
     names = [f"{owner.__name__}.{name}" for owner, name in executor._PRIVATE]

@@ -13,7 +13,7 @@ import tileops
 
 pytestmark = [
     pytest.mark.library("torch"),
-    pytest.mark.filterwarnings("ignore:`torch.jit.script"),  # by Inductor and torch.func
+    pytest.mark.filterwarnings("ignore:`torch.jit.script"),  # used by Inductor and torch.func
 ]
 
 
@@ -140,7 +140,7 @@ def test_one_compilation_serves_all_sizes(torch, counter, name):
     compiled = torch.compile(program, fullgraph=True, dynamic=True, backend=counter)
     for sizes in ((3, 4, 5, 2), (4, 5, 6, 3), (7, 2, 3, 5)):
         x, y = torch.randn(sizes[:2]), torch.empty(sizes[2:])
-        for call in (program, compiled):  # tileops looks up the class of tensors in the first
+        for call in (program, compiled):  # tileops looks up tensors in the first call
             assert torch.equal(call(x, y), native(x, y))
     assert counter.frame_count == 1
 
@@ -222,7 +222,7 @@ def test_a_computed_size_may_be_1(torch, call, native):
 
     x, y = torch.randn(3, 4), torch.empty(3)
     expected = native(x)
-    assert torch.equal(call(x, y), expected)  # tileops looks up the class of tensors here
+    assert torch.equal(call(x, y), expected)  # tileops looks up tensors here
     for program in (call, handled):
         torch._dynamo.reset()
         compiled = torch.compile(program, fullgraph=True, dynamic=True, backend="eager")
@@ -308,7 +308,7 @@ def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
         x[1:] *= sign
         counts = torch.tensor(given)
         expected = native(x, counts)
-        for call in (program, compiled):  # tileops looks up the class of tensors in the first
+        for call in (program, compiled):  # tileops looks up tensors in the first call
             result = call(x, counts)
             assert result.shape == expected.shape
             assert torch.equal(result, expected)
@@ -344,7 +344,7 @@ def test_counts_of_numpy_break_no_graph(torch, counter, name):
     for given in (2, 3), (1, 1), (0, 4), (5, 0):
         x, counts, repeats = torch.randn(2, 3), np.array(given), repeats_of(*given)
         expected = np.tile(x.numpy()[:, None] if len(repeats) == 3 else x.numpy(), repeats)
-        for call in (program, compiled):  # tileops looks up the class of tensors in the first
+        for call in (program, compiled):  # tileops looks up tensors in the first call
             result = call(x, counts)
             assert result.shape == expected.shape
             assert result.numpy().tobytes() == expected.tobytes()
@@ -360,7 +360,7 @@ def test_unsigned_counts_break_no_graph(torch, counter, library, dtype):
         counts = np.array(given, dtype)
         if library == "torch":
             counts = torch.tensor(given, dtype=getattr(torch, dtype))
-        for call in (tileops.tile, compiled):  # tileops looks up the class of tensors in the first
+        for call in (tileops.tile, compiled):  # tileops looks up tensors in the first call
             assert torch.equal(call(x, counts), x.repeat(given))
     assert counter.frame_count == 1
     for of_onnx in (tileops.onnx.tile, torch.compile(tileops.onnx.tile, backend="eager")):
@@ -405,7 +405,7 @@ def test_calls_with_known_sizes_are_planned_while_compiling(torch, counter, monk
         (lambda x: tileops.expand(x[:1], (4, 1), copy=True), (4, 1), x[:1].repeat(4, 1), 2),
         (lambda x: tileops.onnx.tile(x, [3, 2]), (3, 2), x.repeat(3, 2), 1),
     ):
-        assert torch.equal(program(x), expected)  # tileops looks up the class of tensors here
+        assert torch.equal(program(x), expected)  # tileops looks up tensors here
         torch._dynamo.reset()
         compiled = torch.compile(program, fullgraph=True, backend=counter)
         for _ in range(3):
@@ -637,7 +637,7 @@ def test_an_exported_program_serves_other_sizes(torch, is_strict):
 
 
 def test_subclasses_see_each_operation(torch):
-    """They see it in ``__torch_function__``: the class is kept, and no bytes move unseen."""
+    """Each call reaches ``__torch_function__``: the class is kept, and no bytes move unseen."""
 
     class Meters(torch.Tensor):
         seen: ClassVar[list] = []

@@ -143,7 +143,7 @@ NARROW = {"int2": 0x01, "uint2": 0x03, "int4": 0x07, "uint4": 0x0F, "float4_e2m1
 
 
 def random_bits(rng, dtype, itemsize, shape):
-    """Draw raw elements of any bits, and so NaN payloads and both zeros, unless few are legal."""
+    """Draw random bits, including NaN payloads and both zeros, except where only some are legal."""
     count = int(np.prod(shape, dtype=np.int64)) * itemsize
     raw = rng.integers(0, 256, count, dtype=np.uint8)
     name = str(dtype)

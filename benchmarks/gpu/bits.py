@@ -14,7 +14,7 @@ POISON = 0xA5
 
 
 def random_bits(dtype: str, itemsize: int, shape: Shape, seed: int = 0) -> np.ndarray:
-    """Draw raw elements of any bits, and so NaN payloads and both zeros; bools are 0 or 1."""
+    """Draw raw elements of random bits, including NaN payloads and both zeros; bools are 0 or 1."""
     raw = np.random.default_rng(seed).integers(0, 256, math.prod(shape) * itemsize, np.uint8)
     if dtype == "bool":
         raw &= 1

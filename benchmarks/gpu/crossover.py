@@ -1,4 +1,4 @@
-"""The step ``crossover``: what a small call costs, and from which size on a plan pays."""
+"""The step ``crossover``: what a small call costs, and the size from which a plan pays."""
 
 import functools
 import itertools
@@ -26,7 +26,7 @@ SIZES = (*(4**power for power in range(5, 17)), 2**33)
 
 
 def measure(run: Run) -> None:
-    """Time small calls, and results of 1 KiB to 8 GiB to find from which size a way is faster."""
+    """Time small calls, and results of 1 KiB to 8 GiB, to find where each way becomes faster."""
     calls: list[dict[str, Any]] = []
     run.results["calls"] = calls
     for library in run.libraries:

@@ -18,8 +18,8 @@ class Pattern(NamedTuple):
     def sized(self, elements: int, multiple: int = 1) -> "Pattern":
         """Put in the largest number for which the result has at most this many elements.
 
-        A number from 16 on is rounded down to a multiple of `multiple`. With 16, wide words divide
-        many sizes.
+        A number of at least 16 is rounded down to a multiple of `multiple`. With 16, wide words
+        divide many sizes.
         """
         others = math.prod(n for n in self.shape + self.repeats if n != N)
         number = max(1, elements // others)

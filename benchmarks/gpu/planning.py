@@ -12,7 +12,7 @@ THRESHOLDS = {
     ],
     "cpu": [("tileops.execute.host", "LEAST"), ("tileops.execute.torch", "HUGE")],
 }
-"""Where the modules of tileops keep the sizes from which on copies are planned.
+"""Where the modules of tileops keep the least sizes of results that are planned.
 
 PyTorch plans no result below the host's size, on any device.
 """
