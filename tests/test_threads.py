@@ -510,7 +510,7 @@ def test_a_forked_child_reads_the_variable_again(monkeypatch):
 
 
 def test_a_finished_copy_keeps_no_array():
-    """This holds even if a helper that is busy elsewhere has not yet noticed the end of the copy."""
+    """This holds even if a helper that is busy elsewhere has not noticed that the copy ended."""
     is_over = threading.Event()
     busy = threading.Thread(target=lambda: _threads.share(lambda _: is_over.wait(20), range(2), 2))
     busy.start()

@@ -10,7 +10,7 @@ tileops.onnx.backend.for_library("numpy")
 tileops.onnx.upgrade.upgrade
 tileops.onnx.reference.ops()
 tileops.tile(np.ones(3), 2, max_bytes=100).shape
-# A result may have other axes than its array, whose types NumPy counts.
+# A result may have another rank than its input, and NumPy's types include the rank.
 tileops.expand(np.ones(3), (2, 3)).shape[1]
 
 tileops.tyle  # type: ignore[attr-defined]
