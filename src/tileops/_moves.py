@@ -1,8 +1,8 @@
 """How bytes move: a strided copy in few loops over wide words, and the steps that make it fast.
 
-No arrays, no libraries. A `Nest` describes the copy. `_plan_device` makes of it the launch of a
-kernel; `_plan_host` makes of it a tree of `Copy`, `Columns`, `Pairs`, `Loop` and `Stage`, which
-`tileops.execute.moving` carries out.
+This module knows no arrays and no libraries. A `Nest` describes a copy. `_plan_device` turns a nest
+into the launch of a kernel; `_plan_host` turns it into a tree of `Copy`, `Columns`, `Pairs`, `Loop`
+and `Stage`, which `tileops.execute.moving` carries out.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from typing import NamedTuple
 from tileops._plan import Plan, contiguous
 
 WORDS = (16, 8, 4, 2, 1)
-"""The bytes that one instruction loads or stores."""
+"""The sizes, in bytes, that one instruction can load or store."""
 
 
 class Nest(NamedTuple):
-    """A copy as nested loops, the innermost last, whose body moves a word.
+    """A copy as nested loops, the innermost last, whose body moves one word.
 
-    Along an axis that is repeated the source's stride is 0.
+    The source's stride is 0 along a repeated axis.
     """
 
     sizes: tuple[int, ...]
@@ -29,18 +29,18 @@ class Nest(NamedTuple):
     target: tuple[int, ...]
     """The target's strides, in bytes."""
     word: int
-    """The bytes of a word."""
+    """The size of a word in bytes."""
     repeats_per_word: int = 1
-    """How many repeats of a narrower source word one word of the target holds."""
+    """How many repeats of a narrower source word each word of the target holds."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes that are written."""
+        """The number of bytes that the copy writes."""
         return prod(self.sizes) * self.word
 
     @property
     def source_word(self) -> int:
-        """The bytes of a word of the source."""
+        """The size of a word of the source in bytes."""
         return self.word // self.repeats_per_word
 
     def in_words(self, word: int) -> "Nest":
@@ -52,7 +52,7 @@ class Nest(NamedTuple):
         return Nest(tuple(sizes), source, target, word)
 
     def block(self, sizes: tuple[int, ...]) -> "Nest":
-        """Restrict the loops to fewer rounds, into a target that is contiguous."""
+        """Restrict the loops to fewer rounds, which write to a contiguous target."""
         return self._replace(sizes=sizes, target=contiguous(sizes, self.word))
 
 
@@ -66,23 +66,23 @@ COPY = Copy()
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """An assignment for each index of the innermost axes: many rows, few words in each."""
+    """One assignment for each index of the innermost axes, for many rows of few words each."""
 
     axes: int
-    """How many innermost axes these are."""
+    """The number of those innermost axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The repeats of each word in the innermost axis, in words that hold two of them."""
+    """Repeats of each word along the innermost axis, written in words that hold two of them."""
 
     words: int
-    """The most words of the source at once: a temporary holds each twice."""
+    """The most source words handled at once; a temporary holds each of them twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The same steps for each slice of an axis."""
+    """The same steps for each slice along an axis."""
 
     axis: int
     step: int
@@ -91,19 +91,20 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A temporary of these sizes is filled, and then copied to each of its repeats."""
+    """A temporary of these sizes, which is filled and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]
     fill: "Move"
     columns: int = 0
-    """The axes of the `Columns` by which it is copied, broadcast to the target; 0: by blocks."""
+    """How the temporary is copied: if not 0, broadcast to the target and written by `Columns` of
+    this many axes; if 0, block by block."""
 
 
 Move = Copy | Columns | Pairs | Loop | Stage
 
 
 def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int) -> Nest:
-    """Describe a repetition between strided arrays, byte by byte, in as few loops as can be."""
+    """Describe a repetition of strided arrays as a copy of bytes, in as few loops as possible."""
     source = (0,) * (len(target) - len(source)) + source
     axes = []
     for n, r, s, t in zip(plan.padded, plan.repeats, source, target, strict=True):
@@ -113,7 +114,7 @@ def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], item
 
 
 def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
-    """Leave out loops of one round, and join two where one goes on from the other."""
+    """Drop loops of one round, and join two loops where the outer one continues the inner one."""
     *outer, innermost = axes
     merged = [innermost]
     for n, s, t in reversed(outer):
@@ -127,7 +128,7 @@ def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
 
 
 def box(sizes: tuple[int, ...], word: int, most: int) -> tuple[int, ...]:
-    """Cut loops down to a block of at most this many bytes, the outer ones first."""
+    """Cut loops down to a block of at most `most` bytes, the outer loops first."""
     block, inside = [], word
     for n in reversed(sizes):
         block.append(max(1, min(n, most // inside)))
@@ -136,6 +137,6 @@ def box(sizes: tuple[int, ...], word: int, most: int) -> tuple[int, ...]:
 
 
 def blocks(sizes: tuple[int, ...], block: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Cut an array into blocks, the last of which may be smaller along any axis."""
+    """Cut an array into blocks; the last block along each axis may be smaller."""
     axes = zip(sizes, block, strict=True)
     return product(*([slice(i, min(i + n, size)) for i in range(0, size, n)] for size, n in axes))

@@ -1,7 +1,7 @@
 """Plans of copies in the memory of a GPU: one kernel, `execute/repeat.cu`.
 
-A thread's work takes about as long for a byte as for 16, until the memory is the limit. So a thread
-writes as many bytes at once as the target allows, puts them together from pieces as wide as the
+Until the memory is the limit, a thread takes about as long to move one byte as to move 16. So each
+thread writes as many bytes at once as the target allows, assembles them from pieces as wide as the
 source allows, and writes them to several of their repeats.
 """
 
@@ -12,28 +12,30 @@ from typing import NamedTuple
 from tileops._moves import WORDS, Nest, join_loops
 
 _WIDEST = WORDS[0]
-"""The bytes of the widest load and store."""
+"""The size, in bytes, of the widest load and store."""
 _AT_ONCE = 8
-"""A thread writes all repeats of what it has read, if they are this many at most."""
+"""A thread writes all repeats of what it has read if there are at most this many."""
 _OF_MORE = 4
-"""Of more it writes this many."""
+"""If there are more repeats, a thread writes this many of them, or more if the grid would otherwise
+have too many blocks."""
 _APART = 2**16
-"""The bytes from a repeat to the next below which it is read from the cache by a thread of its own,
-beside the other: the stores of neighbours then lie side by side."""
+"""If repeats lie fewer bytes apart than this, each is written by a thread of its own, which reads
+the source from the cache. The stores of neighbouring threads then lie side by side."""
 _WIDER = 4
-"""How many elements a store must hold, if it is narrower than the widest."""
+"""The fewest elements that a store must hold if it is narrower than the widest."""
 _MOST_BLOCKS = 65535
-"""The blocks along a grid's second axis."""
+"""The most blocks along a grid's second axis."""
 _MOST_COUNTED = 2**31
-"""The pieces that 32 bits number, and the bytes that they go over: half of what they could, since
-offsets have signs, and quotients come of products whose factors are rounded up."""
+"""The most pieces, and the most bytes that they span, for which the kernel uses numbers of 32 bits.
+That is half of what 32 bits can hold, because offsets have signs and because quotients are computed
+as products whose factors are rounded up."""
 
 Loop = tuple[int, int, int]
-"""Rounds, and the bytes that source and target go on in a round."""
+"""The number of rounds, and the bytes by which source and target advance in each round."""
 
 
 class Variant(NamedTuple):
-    """What a kernel is compiled for, as `execute/repeat.cu` defines it."""
+    """The parameters that a kernel is compiled for, which `execute/repeat.cu` explains."""
 
     load: int
     store: int
@@ -50,20 +52,20 @@ class Launch(NamedTuple):
 
     variant: Variant
     loops: tuple[Loop, ...]
-    """Over the pieces: the outer ones and then the inner ones, the innermost last. The bytes of a
-    round are relative, as `_relative` makes them of the outer ones and of the inner ones."""
+    """The loops over pieces: first the outer ones, then the inner ones, the innermost last. Their
+    strides are relative, as `_relative` makes them among the outer and among the inner loops."""
     stores: int
-    """Over all loops."""
+    """The number of stores in all loops together."""
     period: int
-    """The pieces in the inner loops."""
+    """The number of pieces in the inner loops."""
     tail: int
-    """The pieces of the last store, or 0 if it is full."""
+    """The number of pieces in the last store, or 0 if that store is full."""
     repeats: int
-    """How often each store is repeated, beside the loops."""
+    """How often each store is repeated, in addition to the loops."""
     at_once: int
-    """The repeats that a thread writes."""
+    """The number of repeats that one thread writes."""
     step: int
-    """The bytes from one of them to the next."""
+    """The bytes from one repeat to the next."""
 
 
 def plan_device(
@@ -71,7 +73,8 @@ def plan_device(
 ) -> Launch | None:
     """Plan a repetition between arrays at addresses that these powers of two divide.
 
-    None where stores can be no wider than a few elements, as a library's own are.
+    Return None where stores could only be a few elements wide, hardly wider than those of a
+    library's own kernel.
     """
     launch = _launch(nest, source_alignment, target_alignment)
     if launch.variant.store < min(_WIDEST, _WIDER * itemsize):
@@ -121,24 +124,24 @@ def _launch(
 
 
 class _Split(NamedTuple):
-    """Loops, split into outer ones and the inner ones, which are a period."""
+    """Loops, split into outer ones and inner ones; the inner loops make up a period."""
 
     outer: tuple[Loop, ...]
     inner: tuple[Loop, ...]
     period: int
-    """The pieces in the inner loops."""
+    """The number of pieces in the inner loops."""
     reach: int
-    """How many bytes the pieces of a store may lie apart from where their period begins."""
+    """The most bytes by which a piece of a store may lie away from the start of its period."""
     crosses: bool
-    """Whether a store may cross the end of a period, to the next one."""
+    """Whether a store may cross the end of a period into the next one."""
 
 
 def _split(loops: tuple[Loop, ...], pieces: int) -> _Split:
-    """Make the inner loops as few as have the pieces of a store or more.
+    """Choose as inner loops the fewest innermost ones that hold at least the pieces of a store.
 
-    Where all but the outermost do not, all are inner ones. If that is more than 32 bits count, the
-    outermost is there twice, as an outer one and as an inner one, in which a store goes on beyond
-    the end of a period.
+    If all loops except the outermost hold fewer pieces, every loop is an inner one. If 32 bits
+    cannot count that many pieces or bytes, the outermost loop appears twice: as an outer loop, and
+    as an inner loop in which a store continues beyond the end of its period.
     """
     for axis in range(len(loops) - 1, 0, -1):
         period = prod(n for n, _, _ in loops[axis:])
@@ -158,7 +161,7 @@ def _reach(loops: Iterable[Loop]) -> int:
 
 
 def _relative(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """Subtract from each loop's strides what the next one goes in all of its rounds."""
+    """Subtract from each loop's strides the distance that the next loop goes in all its rounds."""
     inside = (*loops, (0, 0, 0))[1:]
     pairs = zip(loops, inside, strict=True)
     return tuple((n, s - size * by, t - size * to) for (n, s, t), (size, by, to) in pairs)

@@ -1,10 +1,10 @@
 """Plans of copies in the memory of a CPU: words, rows, and blocks that stay in its caches.
 
-Measured with NumPy 2.4 on AMD EPYC (Zen 4, 1 MiB of L2 a core): a pass costs 0.3 ns for a word of
-up to 8 bytes, 2 ns for an element of any other width, and 4 ns more for each entry into the
-innermost loop. Repeats of a word that follow one another cost next to nothing but the entry. What
-an Intel Xeon needs is in docs/copies.md; the thresholds lie where both lose little. A table there
-has a plan of each kind.
+Measured with NumPy 2.4 on an AMD EPYC (Zen 4, 1 MiB of L2 for each core), a pass costs 0.3 ns for
+each word of up to 8 bytes, 2 ns for each element of any other width, and 4 ns more for each entry
+into the innermost loop. Adjacent repeats of a word cost next to nothing beyond that entry. The
+thresholds lie where neither this processor nor an Intel Xeon loses much. docs/copies.md has the
+Xeon's figures, and a table with a plan of each kind.
 """
 
 from functools import lru_cache
@@ -24,69 +24,75 @@ from tileops._moves import (
 from tileops._places import ALIKE
 
 NUMBERS = (2, 4, 8)
-"""The bytes of numbers that are computed: a word times 0x0101 is that word twice."""
+"""The sizes, in bytes, of the numbers that repeats are computed as: a byte times 0x0101 is that
+byte twice."""
 
 LOOPED = 32
-"""The bytes of elements that NumPy repeats and picks (`take`) by loops of their own, in a third of
-a copy's time: it has none to copy them."""
+"""The size, in bytes, of elements for which NumPy has special loops in `repeat` and `take`, but not
+in an assignment, which takes three times as long."""
 
 # Bytes
 _LINE = 48
-"""Rows up to this wide are fast in passes, one for each word; wider ones miss the cache."""
+"""Rows up to this wide are fast in passes, one for each word of a row; passes over wider rows miss
+the cache."""
 _COMPUTED_ROW = 32
-"""Repeats of a word, up to this many bytes of them, are put together to wider words."""
+"""Repeats of a word are combined into wider words if they have up to this many bytes in all."""
 DIRECT = 64
-"""Runs at least this long are copied as they are: nothing is faster."""
+"""Runs of at least this length are copied as they are, because nothing is faster."""
 _WIDE = 256
-"""Shorter runs are put together until they are this long."""
+"""Shorter runs are combined until they have this length."""
 _ELEMENT = 2 * 1024
 """A run up to this long may be moved as one element.
 
-Longer ones go by words: NumPy holds Python's lock while it copies 500 elements or fewer.
+Longer runs are cut into words, because NumPy holds Python's lock while it copies 500 elements or
+fewer.
 """
 _BLOCK = 512 * 1024
-"""A block this large stays in a core's cache between two uses."""
+"""A block up to this size stays in a core's cache between two uses."""
 _NEAR = 8 * 1024
-"""A block this large stays in its innermost cache, from which it is written twice as fast."""
+"""A block up to this size stays in a core's innermost cache, from which it is written twice as
+fast."""
 _COMPUTED_BLOCK = 2 * 2**20
-"""The same for computed words, larger: a block takes several calls, each of which waits."""
+"""The size of a block of computed words: larger than `_BLOCK`, because each block takes several
+calls, each of which waits for Python's lock."""
 _JOINED_RUN = 768 * 1024
-"""Repeats of a long row, copied as one run, are fastest if they have up to this many bytes."""
+"""Repeats of a long row are copied fastest as one run of up to this many bytes."""
 _JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
-"""The bytes of the rows whose repeats are copied as one run."""
+"""The sizes, in bytes, of the rows whose repeats are copied as one run."""
 _CHUNK = 8 * 2**20
-"""A block of the source this large stays, while it is repeated, in the cache that cores share."""
+"""A block of the source up to this size stays in the cores' shared cache while it is repeated."""
 _STAGED = 512 * 1024
-"""Results at least this large: words are computed in a temporary."""
+"""Results of at least this size have their words computed in a temporary."""
 _SHARE = 6
-"""A temporary takes a sixth of its target at most, and a fifth with those nested in it."""
+"""A temporary takes at most a sixth of its target, and at most a fifth together with temporaries
+that are nested in it."""
 
 # Words, rows and repeats
 _IN_LOOP = 13
 """Rows of at least this many words or elements are worth an inner loop each."""
 _FEW_WORDS = 3
-"""Rows of up to this many words are faster in passes, one for each, than as one element."""
+"""Rows of up to this many words are faster in passes, one for each word, than as one element."""
 _ROWS = 1024
 """The fewest rows for which passes pay."""
 _STRETCH = 16
-"""How many of these must follow one another in a single axis."""
+"""How many of these rows must follow one another along a single axis."""
 _PAIRED = 16384
-"""The fewest bytes, one after the other, whose repeats are worth writing in pairs."""
+"""The fewest consecutive bytes whose repeats are worth writing in pairs."""
 _MANY_RUNS = 4096
-"""Fewer runs than this take less time than steps that would make them wider."""
+"""Copying fewer runs than this takes less time than the steps that would make the runs wider."""
 _REPEATS_IN_PART = 32
-"""A loop over repeats of short rows is cut if each part has this many of them to put together."""
+"""A loop over repeats of short rows is cut only if each part has this many repeats to combine."""
 _SQUARE = 128
-"""The square of an element's bytes, divided by this, is how often it has to be written if it is to
-be put together with others before: what fits the measurements."""
+"""Combining elements in a temporary pays if each is written at least as often as the square of its
+size in bytes, divided by this: a rule that fits the measurements."""
 
 # Threads
 _PARTS = 4
-"""Parts for each thread of a shared copy of long rows, so that none waits long for another."""
+"""Parts for each thread in a shared copy of long rows, so that no thread waits long for another."""
 
 
 def host_words(nest: Nest, alignment: int) -> Nest:
-    """Choose the words of a copy on a CPU; a short run of several is one element."""
+    """Choose the words of a copy on a CPU; a short run of several words becomes one element."""
     run = nest.sizes[-1]
     if run in WORDS:
         return _widened(nest.in_words(run))
@@ -97,7 +103,7 @@ def host_words(nest: Nest, alignment: int) -> Nest:
 
 
 def _widened(nest: Nest) -> Nest:
-    """Let one wide word hold all repeats of a word, or each of several wide words some of them."""
+    """Combine the repeats of a word into one wide word that holds all of them, or into several."""
     if len(nest.sizes) < 2 or nest.source[-1] != 0 or nest.target[-1] != nest.word:  # noqa: PLR2004
         return nest
     *sizes, repeats = nest.sizes
@@ -115,24 +121,24 @@ def plan_host(nest: Nest) -> Move:
     """Plan a copy for a CPU with caches."""
     run = _run_bytes(nest)
     axes = column_axes(nest)
-    # Words are computed in a temporary, and written in passes.
+    # Compute the wide words in a temporary, then write them in passes.
     if axes and nest.repeats_per_word > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
         return _looped(nest, block, Stage((*block[:-1], 1), COPY, axes))
-    # Runs are wide enough by themselves, in blocks of the source that stay in the cache.
+    # The runs are wide enough as they are; the source is taken in blocks that stay in the cache.
     if nest.repeats_per_word == 1 and run >= DIRECT:
         block = box(nest.sizes, nest.word, _CHUNK)
         return _looped(nest, block, COPY) if times_written(nest, block) > 1 else COPY
-    if nest.nbytes // run < _MANY_RUNS:  # too few to be put together
+    if nest.nbytes // run < _MANY_RUNS:  # too few for combining them to pay
         return Columns(axes) if axes else COPY
     return _plan_short(nest, run, axes)
 
 
 def _plan_short(nest: Nest, run: int, axes: int) -> Move:
-    """Plan a copy of many short runs: in a temporary that is repeated as a whole, or in passes."""
+    """Plan a copy of many short runs: by a temporary that is repeated as a whole, or in passes."""
     most = min(_BLOCK, nest.nbytes // _SHARE)
     least = 2
-    # In the innermost cache if that has room for all of the source, else in the next.
+    # The block is for the innermost cache if all of the source fits there, otherwise for the next.
     block = _alike(nest, box(_inside(nest), nest.word, min(_NEAR, most)))
     if not _has_all(nest, block):
         least = _least_times(nest, axes)
@@ -146,7 +152,8 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     if not axes:
         return COPY
     if _is_paired(nest):
-        # Two thirds are the most that the temporary takes. Each block begins with a pair.
+        # Because a byte has three repeats or more, the temporary takes at most two thirds of the
+        # block. An even number of rows makes each block begin with a pair.
         *outer, rows, n = box(nest.sizes, nest.word, 2 * most)
         block = (*outer, max(2, rows // 2 * 2), n)
         return _looped(nest, block, Pairs(prod(block) // n))
@@ -154,7 +161,7 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
 
 
 def _looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:
-    """Loop over the blocks of the source; its repeats are left to the body."""
+    """Loop over the blocks of the source, and leave its repeats to the body."""
     for axis in reversed(range(len(nest.sizes))):
         if nest.source[axis] != 0 and block[axis] < nest.sizes[axis]:
             body = Loop(axis, block[axis], body)
@@ -162,10 +169,11 @@ def _looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:
 
 
 def _least_times(nest: Nest, axes: int) -> int:
-    """Return how often a block has to be written if a temporary of it is to pay.
+    """Return how often a block has to be written for a temporary of it to pay.
 
-    The wider the words, the more often, since they are written faster without it: words of 8 bytes
-    in passes down a single axis eight times, elements of 20, 32 and 48 bytes 3, 8 and 18 times.
+    The wider the words, the more often, because wider words are written faster without a temporary:
+    words of 8 bytes in passes down a single axis have to be written eight times, elements of 20, 32
+    and 48 bytes 3, 8 and 18 times.
     """
     if axes > 1:
         return 2
@@ -175,8 +183,9 @@ def _least_times(nest: Nest, axes: int) -> int:
 def joined_repeats(row: int, source: int) -> int:
     """Return how many repeats of a row are copied as one run; 0 if they are copied one by one.
 
-    They are joined if the row is all of the source, and in `_JOINED`; their number makes all runs
-    lie alike (see `ALIKE`). A run is longer than any row in `_JOINED`, so it is not joined again.
+    Repeats are joined if the row is all of the source and its size is in `_JOINED`. Their number is
+    chosen so that all runs lie alike (see `ALIKE`). A run is longer than any row in `_JOINED`, so
+    runs are not joined again.
     """
     if row != source or row not in _JOINED:
         return 0
@@ -185,7 +194,7 @@ def joined_repeats(row: int, source: int) -> int:
 
 
 def _inside(nest: Nest) -> tuple[int, ...]:
-    """Return the sizes of the nest, but 1 for repeats of what is at least `_WIDE` by itself."""
+    """Return the sizes of the nest, with 1 for each axis that repeats `_WIDE` bytes or more."""
     sizes, inside = [], nest.word
     for n, stride in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
         sizes.append(1 if stride == 0 and inside >= _WIDE else n)
@@ -196,7 +205,7 @@ def _inside(nest: Nest) -> tuple[int, ...]:
 def _alike(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
     """Shorten the axis that a block cuts, so that all repeats of the block lie alike.
 
-    One that is too short for that stays as it is.
+    An axis that is too short for that is left as it is.
     """
     for axis, (n, size) in enumerate(zip(block, nest.sizes, strict=True)):
         if 1 < n < size:
@@ -206,7 +215,7 @@ def _alike(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _has_all(nest: Nest, block: tuple[int, ...]) -> bool:
-    """Whether a block has all of the source, so that the rest of the target repeats it."""
+    """Whether a block contains all of the source, so that the rest of the target repeats it."""
     return all(
         stride == 0 or size == n
         for n, stride, size in zip(nest.sizes, nest.source, block, strict=True)
@@ -214,7 +223,7 @@ def _has_all(nest: Nest, block: tuple[int, ...]) -> bool:
 
 
 def _is_last_repeated(nest: Nest) -> bool:
-    """Whether the last axis is repeated, and no other."""
+    """Whether the last axis is the only repeated one."""
     return nest.source[-1] == 0 and 0 not in nest.source[:-1]
 
 
@@ -225,7 +234,7 @@ def times_written(nest: Nest, block: tuple[int, ...]) -> int:
 
 
 def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:
-    """Return the sizes with as many repeats of a run as make it wide, if it has twice as many."""
+    """Return the sizes, with just enough repeats to make a run wide if it has twice as many."""
     axis, wider = len(nest.sizes) - (1 if run == nest.word else 2), ceil(_WIDE / run)
     if nest.source[axis] != 0 or nest.sizes[axis] < 2 * wider:
         return nest.sizes
@@ -233,21 +242,21 @@ def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:
 
 
 def _is_paired(nest: Nest) -> bool:
-    """Whether each word and its repeats follow those of the one before, in many rows of bytes."""
+    """Whether many consecutive bytes are repeated, each three times or more in adjacent places."""
     if nest.sizes[-1] < 3 or nest.sizes[-2] < _PAIRED:  # noqa: PLR2004
         return False
     return nest.source[-2:] == (1, 0) and nest.target[-2:] == (nest.sizes[-1], 1)
 
 
 def _run_bytes(nest: Nest) -> int:
-    """Return the bytes that are written in one go: by the innermost loop, or by one element."""
+    """Return how many bytes are written in one go: by the innermost loop, or as one element."""
     if nest.sizes and (nest.word in WORDS or nest.source[-1] == nest.word):
         return nest.sizes[-1] * nest.word
     return nest.word
 
 
 def column_axes(nest: Nest) -> int:
-    """Count the innermost axes whose indices are better looped over outside of the rows."""
+    """Count the innermost axes that are better looped over outside the rows, in passes."""
     axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):
         if n >= _IN_LOOP or passes * n * nest.word > _LINE:
@@ -258,12 +267,12 @@ def column_axes(nest: Nest) -> int:
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
-    """Choose blocks that this many threads can share, each taking the next when it has done one.
+    """Choose blocks for this many threads to share; each takes the next block when it is free.
 
-    The outer loops are cut first, and no more than one of them into parts of several rounds. So the
-    parts of long rows are contiguous if the target is, and pieces of their rows can be picked.
-    Where rows are short, each thread has one part, and loops over a few repeats are left whole:
-    each part puts rows together anew.
+    The outer loops are cut first, and at most one of them into parts of several rounds. So the
+    parts of long rows are contiguous if the target is, and rows can be picked in pieces (see
+    `execute/assigning.py`). Where rows are short, each thread has one part, and loops over a few
+    repeats are left whole, because each part combines the rows anew.
     """
     is_long = _run_bytes(nest) >= DIRECT
     block, more = list(nest.sizes), threads * (_PARTS if is_long else 1)
