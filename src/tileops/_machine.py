@@ -1,12 +1,12 @@
-"""Facts about the machine that only Linux reports. No arrays."""
+"""Facts about the machine that only Linux reports."""
 
 from functools import cache
 
 _PROCESSOR = "/sys/devices/system/cpu/modalias"
-"""The file that names the processor, its vendor first."""
+"""The file that identifies the processor, its vendor first."""
 
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
-"""The folder about huge pages."""
+"""The folder with the settings of huge pages."""
 
 
 @cache
@@ -20,7 +20,7 @@ def is_amd() -> bool:
 
 @cache
 def huge_page() -> int:
-    """Return the bytes of the huge pages that the kernel gives on request, 0 for none."""
+    """Return the size in bytes of the huge pages that the kernel gives on request, 0 for none."""
     try:
         if "[never]" in _read(f"{_HUGE_PAGES}/enabled"):
             return 0
@@ -30,6 +30,6 @@ def huge_page() -> int:
 
 
 def _read(path: str) -> str:
-    """Read a file; without pathlib, whose import takes 3 ms."""
+    """Read a file without pathlib, whose import takes 3 ms."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         return file.read()

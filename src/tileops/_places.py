@@ -1,6 +1,7 @@
-"""Where libc copies rows slowly, for how their places lie to those of their sources. No arrays.
+"""When libc copies rows slowly because of where their target lies relative to their source.
 
-What is here is true of glibc 2.36 on processors of AMD; docs/copies.md has the measurements.
+This module knows no arrays. What it says holds for glibc 2.36 on AMD's processors; docs/copies.md
+has the measurements.
 """
 
 from math import gcd
@@ -9,50 +10,52 @@ from typing import NamedTuple
 from tileops import _machine
 
 PAGE = 4096
-"""The bytes of a page: places agree for libc where they do modulo this."""
+"""The bytes of a page. libc compares the addresses of source and target modulo this."""
 
 ALIKE = 32
-"""The processor copies long runs twice as fast to places that are a multiple of this away."""
+"""The processor copies long runs twice as fast if the target lies a multiple of this many bytes
+away from the source. Runs placed so *lie alike*."""
 
 _BY_VECTORS = range(513, 2113)
-"""The bytes of rows that glibc copies backwards where addresses agree."""
+"""The sizes, in bytes, of rows that glibc copies backwards where the addresses agree."""
 _AGREEING = 256
-"""They do where the target is less than this ahead of the source, modulo a page."""
+"""The addresses agree if the target is less than this ahead of the source, modulo a page."""
 _BY_MICROCODE = range(2113, 2**20)
-"""The bytes of rows that the processor copies (`rep movsb`), fast where they lie `ALIKE`."""
+"""The sizes, in bytes, of rows that the processor copies (`rep movsb`), fast if they lie alike."""
 CLOSE = 16
-"""It takes ten times as long where the target is less than this ahead, modulo a page."""
+"""The processor takes ten times as long if the target is ahead of the source by at least 1 byte and
+less than this, modulo a page."""
 _COARSE = 512
-"""If that distance changes by multiples of at least this from row to row, enough rows are so close
-for anything else to be faster."""
+"""If that distance changes from row to row by multiples of at least this, so many rows are close
+that any other way of copying is faster."""
 _APART = 2304
-"""Bytes, modulo a page, between a temporary and what it is copied to, so that they never agree."""
+"""The bytes, modulo a page, from a target to a temporary, so that their addresses never agree."""
 
 
 class Rows(NamedTuple):
     """Rows that are copied, each to a place of its own."""
 
     nbytes: int
-    """The bytes of each."""
+    """The bytes of each row."""
     distance: int
-    """How far the first is ahead of its source, in bytes."""
+    """How far the first row's target is ahead of its source, in bytes."""
     target: tuple[int, ...]
     """The target's strides from row to row, in bytes."""
     source: tuple[int, ...]
-    """The source's."""
+    """The source's strides from row to row, in bytes."""
 
 
 def matter_to(row: int) -> bool:
     """Whether rows of this many bytes are copied slowly to some places.
 
-    That is to be asked first: to look up places takes 3 µs. They are where glibc lets AMD's
-    processors copy them; Intel's are as fast everywhere.
+    Callers ask this first, because looking up addresses takes 3 µs. Only AMD's processors have
+    such places; Intel's copy at the same speed everywhere.
     """
     return _machine.is_amd() and (row in _BY_VECTORS or row in _BY_MICROCODE)
 
 
 def are_slow(rows: Rows) -> bool:
-    """Whether libc takes twice the time or more for some rows, unless a cache has the target."""
+    """Whether libc takes at least twice the time for some rows, unless a cache holds the target."""
     if rows.nbytes in _BY_VECTORS:
         return _ahead(rows)[0] < _AGREEING
     alike = gcd(ALIKE, rows.distance, *rows.target, *rows.source) == ALIKE
@@ -60,7 +63,7 @@ def are_slow(rows: Rows) -> bool:
 
 
 def are_slowest(rows: Rows) -> bool:
-    """Whether the processor takes ten times as long, in whichever cache the target is.
+    """Whether the processor takes ten times as long, even if a cache holds the target.
 
     It does where the target is 1 to 15 bytes ahead of the source, modulo a page, in many rows.
     """
@@ -69,9 +72,9 @@ def are_slowest(rows: Rows) -> bool:
 
 
 def _ahead(rows: Rows) -> tuple[int, int]:
-    """Return how far rows are ahead of their sources: modulo a step, and that step.
+    """Return how far targets are ahead of their sources, modulo a step, and that step.
 
-    It divides a page, and by multiples of it the distance differs from row to row.
+    The step divides a page, and the distance changes from row to row by multiples of the step.
     """
     steps = zip(rows.target, rows.source, strict=True)
     step = gcd(PAGE, *(written - read for written, read in steps))
@@ -79,16 +82,16 @@ def _ahead(rows: Rows) -> tuple[int, int]:
 
 
 def place_for(row: int, source: int) -> int:
-    """Return an address: memory as far into its page as that is a fast target of rows at `source`.
+    """Return an address: new memory at its place in a page is a fast target for rows at `source`.
 
-    In the source's own glibc copies long runs by vectors, into lines that the kernel has just
-    cleared, and shorter ones backwards.
+    At the source's own place in a page, glibc copies long runs by vectors, into lines that the
+    kernel has just cleared. It would copy shorter rows backwards there, so these get another place.
     """
     return source + _APART if row in _BY_VECTORS else source
 
 
 def offset_apart(memory: int, target: int) -> int:
-    """Return how far behind `memory` a temporary is to begin, so that its copy to `target` is fast.
+    """Return how far after `memory` a temporary has to begin to be copied fast to `target`.
 
     The offset is less than a `PAGE`.
     """

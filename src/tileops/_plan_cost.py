@@ -1,7 +1,7 @@
-"""What a plan costs on a CPU, before it is carried out: in ns of one thread.
+"""Estimates of what a plan costs on a CPU, in ns of one thread.
 
-The figures are those of NumPy 2.4 on AMD EPYC (Zen 4). Plans are taken to cost a little more than
-most do, so that a library's own loops are left where both are as fast.
+The figures are those of NumPy 2.4 on an AMD EPYC (Zen 4). The estimates lie a little above what
+most plans cost, so that a library keeps its own loops where both are equally fast.
 """
 
 from math import ceil, prod
@@ -10,17 +10,18 @@ from tileops._moves import COPY, WORDS, Columns, Copy, Loop, Move, Nest, Pairs, 
 from tileops._plan_host import LOOPED, NUMBERS, plan_host, times_written
 
 LEAST_COST = 20_000.0
-"""A plan that is one copy: no plan costs less."""
+"""A plan that is a single copy; no plan costs less."""
 _STEPS = 40_000.0
-"""A plan of several steps, which are carried out in Python."""
+"""A plan of several steps, which Python carries out."""
 _PER_STEP = 3_000.0
 """Each round of a loop of such a plan."""
 _PER_ENTRY = 4.0
-"""Each entry into the innermost loop of a copy; of words that are none of a number's, each word."""
+"""Each entry into the innermost loop of a copy; also each word whose size is not in `WORDS`."""
 _PER_WORD = 0.4
 """Each word of up to 8 bytes that is written in a pass down the rows."""
 _PER_ELEMENT = 2.0
-"""The same for a computed word, or an element of any other width; and each one that is picked."""
+"""The same for a computed word or an element of any other width; also each element that `take`
+picks."""
 _PER_SPREAD_BYTE = 0.02
 """Each byte that is written from a temporary."""
 PER_BYTE = 0.025
@@ -28,25 +29,25 @@ PER_BYTE = 0.025
 
 # Threads
 SHARED = 6 * 2**20
-"""The fewest bytes for each thread: with less, it saves no more time than it takes to wake.
+"""The fewest bytes for each thread: with fewer, a thread saves no more time than it takes to wake.
 
-Threads also wait for each other: Python runs in one of them at a time, and the steps of a plan for
-short rows are many.
+Threads also wait for each other, because Python runs in only one of them at a time and a plan for
+short rows has many steps.
 """
 _SHARED_COST = 600_000.0
-"""Or the least that its steps and bytes cost."""
+"""The least cost of steps and bytes that is worth a thread, even with fewer bytes than `SHARED`."""
 _NOT_SHARED = 2**20
-"""Copies of fewer bytes are not shared, nor is it found out what they cost."""
+"""Copies of fewer bytes are not shared, and their cost is not estimated."""
 
 
 def plan_cost(nest: Nest) -> float:
-    """Return what a plan costs beyond the bytes that it writes: what its steps do."""
+    """Return what the steps of a plan cost, without the cost of the result's bytes."""
     move = plan_host(nest)
     return (LEAST_COST if move is COPY else _STEPS) + _move_cost(nest, move)
 
 
 def threads_for(nest: Nest) -> int:
-    """Return how many threads a copy is worth, for its bytes or for what its steps cost."""
+    """Return how many threads a copy is worth, by its bytes or by the cost of its steps."""
     if nest.nbytes < _NOT_SHARED:
         return 1
     cost = plan_cost(nest) + nest.nbytes * PER_BYTE
@@ -54,7 +55,7 @@ def threads_for(nest: Nest) -> int:
 
 
 def _move_cost(nest: Nest, move: Move) -> float:
-    """Return what steps cost that carry a copy out."""
+    """Return what it costs to carry out a copy by these steps."""
     words = prod(nest.sizes)
     match move:
         case Copy():

@@ -1,4 +1,7 @@
-"""How a copy in the CPU's memory is made: at once, by steps or by repetitions. No arrays."""
+"""How a copy in the CPU's memory is made: at once, by steps or by repetitions of rows.
+
+This module knows no arrays.
+"""
 
 from functools import lru_cache
 from math import prod
@@ -12,34 +15,35 @@ from tileops._plan_rows import Chain, chain_cost, plan_rows
 from tileops._rules import TILE
 
 ALIGNMENT = 16
-"""What divides the addresses of arrays that an allocator gave."""
+"""The alignment, in bytes, that allocators give to arrays."""
 
 COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
 _READ_ONCE = 4
-"""A larger one whose elements lie apart is, too, if it is repeated at least this many times."""
+"""A larger input whose elements lie apart is also copied first if it is repeated at least this many
+times."""
 _WHOLE = 64
-"""Elements of this many bytes may lie apart: each of them fills whole lines of the cache."""
+"""Elements of at least this many bytes may lie apart, because each fills whole cache lines."""
 
 _FEW = 512
 """Up to this many rows are copied by one assignment in less time than by a plan."""
 _FEW_APART = 4096
-"""The same where the target has gaps, or another order: a plan takes longer to begin there."""
+"""The same where the target has gaps or another order: there a plan takes longer to begin."""
 _LONG = 512
-"""Rows of more bytes than this are, too, however many they are."""
+"""Rows of more bytes than this also take less time by one assignment, however many there are."""
 
 
 class Job(NamedTuple):
-    """A copy that is planned: its loops and its steps."""
+    """A planned copy: its loops and its steps."""
 
     nest: Nest
     move: Move
-    """The steps, where one thread takes them all."""
+    """The steps of the whole copy, for a single thread."""
     threads: int
-    """How many threads it is worth."""
+    """How many threads the copy is worth."""
     chain: Chain = ()
-    """The repetitions that take the place of the steps, if they cost less: between contiguous
-    arrays alone; empty elsewhere."""
+    """The repetitions that replace the steps if they cost less. Only copies between contiguous
+    arrays can have a chain; otherwise it is empty."""
 
 
 class Part(NamedTuple):
@@ -71,7 +75,7 @@ def copy_plan(shape: tuple[int, ...], itemsize: int) -> Plan:
 def make_job(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, alignment: int
 ) -> Job:
-    """Plan a repetition between strides in bytes, and addresses that `alignment` divides."""
+    """Plan a repetition between arrays of these strides, in bytes, and of this alignment."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
     return Job(nest, plan_host(nest), threads_for(nest))
 
@@ -80,10 +84,11 @@ def make_job(
 def assigned_row(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int
 ) -> int:
-    """Return the bytes of a copy's rows if one assignment takes no longer than a plan, else 0.
+    """Return the bytes of a copy's rows if one assignment takes no longer than a plan, otherwise 0.
 
-    It does in copies by one thread, of few rows or of long ones. A plan saves some ns for each row,
-    and takes 3 to 40 µs to begin: the more, the more the data have driven out of the caches.
+    That is the case for copies by one thread that have few rows or long ones. A plan saves some ns
+    for each row, but takes 3 to 40 µs to begin: the more Python the data have driven out of the
+    caches, the longer.
     """
     if make_job(plan, source, target, itemsize, ALIGNMENT).threads > 1:
         return 0
@@ -98,7 +103,7 @@ def assigned_row(
 def copy_cost(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int, most_threads: int
 ) -> float:
-    """Return what a copy between strides in bytes costs, as `plan_cost` does."""
+    """Return what a copy between arrays of these strides, in bytes, costs beyond its bytes."""
     job = make_job(plan, source, target, itemsize, ALIGNMENT)
     in_order = contiguous(plan.padded, itemsize)
     has_gaps = job.nest != make_job(plan, in_order, target, itemsize, ALIGNMENT).nest
@@ -115,13 +120,13 @@ def copy_cost(
 
 @lru_cache(maxsize=4096)
 def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
-    """Plan a copy between arrays in the order of their elements."""
+    """Plan a copy between contiguous arrays."""
     job = _job_by_steps(plan, itemsize, alignment)
     return job._replace(chain=plan_rows(job.nest, is_new=False))
 
 
 def has_temporaries(plan: Plan, itemsize: int) -> bool:
-    """Whether a copy between arrays in the order of their elements needs memory beside them."""
+    """Whether a copy between contiguous arrays needs temporaries."""
     job = make_contiguous_job(plan, itemsize, ALIGNMENT)
     move = job.move
     while isinstance(move, Loop):
@@ -131,12 +136,12 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def new_chain(plan: Plan, itemsize: int) -> Chain:
-    """Return the repetitions that make a new result, if they cost less than a plan; else ()."""
+    """Return the repetitions that make a new result, or () if a plan costs less."""
     return plan_rows(_job_by_steps(plan, itemsize, ALIGNMENT).nest, is_new=True)
 
 
 def _job_by_steps(plan: Plan, itemsize: int, alignment: int) -> Job:
-    """Plan a copy between arrays in the order of their elements, without repetitions of rows."""
+    """Plan a copy between contiguous arrays by steps, without repetitions of rows."""
     source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
     return make_job(plan, source, target, itemsize, alignment)
 
@@ -145,7 +150,8 @@ def _job_by_steps(plan: Plan, itemsize: int, alignment: int) -> Job:
 def make_parts(nest: Nest, threads: int) -> tuple[Part, ...]:
     """Plan the parts of a copy that threads share.
 
-    Once: calls that find the caches full would take 0.05 ms for it.
+    Parts are kept, because planning them takes 0.05 ms in a call that finds the caches full of
+    other data.
     """
     parts = []
     for part in blocks(nest.sizes, cut(nest, threads)):

@@ -1,8 +1,8 @@
 """Repetitions of rows, one axis after the other: where a library's own loops beat a plan.
 
 `np.repeat` has a loop for words of each size, which is hard to beat while the result stays in the
-cache; it has no `out=`, and one thread. What repetitions are taken to cost lies between an AMD EPYC
-(Zen 4) and an Intel Xeon.
+cache; but it takes no `out=` and uses one thread only. The estimated costs lie between those
+measured on an AMD EPYC (Zen 4) and on an Intel Xeon.
 """
 
 from itertools import islice, permutations
@@ -13,11 +13,11 @@ from tileops._plan_cost import LEAST_COST, PER_BYTE, SHARED, plan_cost
 from tileops._plan_host import LOOPED
 
 Chain = tuple[tuple[int, int], ...]
-"""The rows and the repeats of each repetition, in the order in which they follow one another."""
+"""The number of rows and of repeats in each repetition, in the order in which they are made."""
 
-# What repetitions cost, in ns of one thread, and each byte that they write as a plan does
+# What repetitions cost, in ns of one thread; in addition, each byte of the result costs `PER_BYTE`
 _PER_ROW = 2.5
-"""Each repeat of a row, or all repeats of one for which NumPy has a loop of its own."""
+"""Each repeat of a row; or all repeats of a row whose size NumPy has a special loop for."""
 _PER_BROADCAST_ROW = 5.0
 """Each repeat of a row that is written by broadcasting."""
 _SOURCE = 16 * 1024
@@ -27,27 +27,28 @@ _PER_FAR_BYTE = 0.01
 _PER_TEMPORARY_BYTE = 0.05
 """Each byte of a temporary."""
 _PER_LARGE_BYTE = 0.2
-"""The same if the temporary is larger than `_CHAINED`."""
+"""Each byte of a temporary that is larger than `_CHAINED`."""
 _ORDERS = 24
-"""The most orders that are compared: all of four repetitions."""
+"""The most orders that are compared: all orders of four repetitions."""
 _ORDERED = 32 * 1024
-"""Orders are compared for results of at least this many bytes: for smaller ones they differ by up
-to 1 µs, and their comparison would take 2 to 20."""
+"""Orders are compared for results of at least this many bytes. For smaller results orders differ by
+up to 1 µs, and comparing them would take 2 to 20 µs."""
 
 # Bytes
 _CHAINED = 768 * 1024
 """A temporary up to this large stays in a core's cache until it is repeated."""
 _LARGEST = 3 * 2**20
-"""No temporary of repetitions is larger: two of them are there at a time."""
+"""The most bytes of a temporary between repetitions, because two of them exist at a time."""
 
 
 def plan_rows(nest: Nest, is_new: bool) -> Chain:
-    """Return rows and repeats, in the fastest order, if repeating rows is the fastest way; else ().
+    """Return the chain of repetitions in its fastest order, or () if a plan is faster.
 
-    Only for copies between contiguous memory. A library's own repetition writes all repeats of a
-    row before the next row. Where several follow one another, all but the last make temporaries. If
-    the result is not new, the last one repeats the outermost axis, and is written by broadcasting;
-    one alone would be a copy, which a plan makes, and so is what is shared for its bytes.
+    Chains are only for copies between contiguous arrays. A library's own repetition writes all
+    repeats of a row before the next row. In a chain of several repetitions, all but the last make
+    temporaries. If the result is not new, the last repetition is that of the outermost axis and is
+    written by broadcasting. A single such repetition would be a plain copy, which is left to a
+    plan, as is every copy into existing memory that has enough bytes to be shared by threads.
     """
     steps, rows = [], 1
     for n, stride in zip(nest.sizes, nest.source, strict=True):
@@ -73,7 +74,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
 
 
 def _ordered(steps: Chain, order: tuple[int, ...]) -> Chain:
-    """Reorder repetitions: there are more rows where outer axes were repeated before."""
+    """Reorder repetitions; a repetition has more rows if outer axes are repeated before it."""
     chain = []
     for done, i in enumerate(order):
         rows, repeats = steps[i]
@@ -83,9 +84,9 @@ def _ordered(steps: Chain, order: tuple[int, ...]) -> Chain:
 
 
 def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
-    """Return what repetitions cost one after the other: infinity if a temporary is very large.
+    """Return what a chain of repetitions costs: infinity if a temporary exceeds `_LARGEST`.
 
-    The last of them is carried out by broadcasting if the result is not new.
+    The last repetition is written by broadcasting if the result is not new.
     """
     cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
     for i, (rows, repeats) in enumerate(chain):
@@ -97,7 +98,7 @@ def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
         if i == len(chain) - 1 and not is_new:
             cost += rows * repeats * _PER_BROADCAST_ROW
         else:
-            has_loop = row in (*WORDS, LOOPED)  # of NumPy's own, for rows of this many bytes
+            has_loop = row in (*WORDS, LOOPED)  # a special loop of NumPy's for rows of this size
             cost += rows * (1 if has_loop else repeats) * _PER_ROW
         nbytes *= repeats
         if row > _SOURCE:

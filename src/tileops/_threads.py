@@ -1,4 +1,4 @@
-"""The threads that share a large copy: how many there are, where they run, and how to have none."""
+"""The threads that share a large copy: how many, where they run, and how to do without them."""
 
 import ctypes
 import os
@@ -17,18 +17,18 @@ from tileops._texts import describe
 
 try:
     from _thread import get_native_id
-except ImportError:  # Emscripten's Python has none, and starts no threads
+except ImportError:  # Emscripten's Python lacks it, and starts no threads
 
     def get_native_id() -> int:
-        """Tell no thread from another."""
+        """Return the same number in every thread."""
         return 0
 
 
 VARIABLE = "TILEOPS_NUM_THREADS"
-"""The environment variable that limits the threads of a copy; 1 for none but the caller's."""
+"""The environment variable that limits the threads of a copy; 1 means the calling thread alone."""
 
 _MOST = 8
-"""Threads beyond which a copy is not shared: a few of them saturate a machine's memory."""
+"""The most threads that share a copy, because a few threads saturate a machine's memory."""
 
 T = TypeVar("T")
 
@@ -40,24 +40,24 @@ def single_threaded() -> Iterator[None]:
     """Copy in the calling thread alone, inside a ``with`` block.
 
     Large copies in the memory of the CPU are otherwise shared by as many threads
-    as the process has cores, 8 at most, and PyTorch's by no more than
+    as the process has cores, 8 at most, and copies of PyTorch's tensors by no more than
     ``torch.get_num_threads()``. The environment variable ``TILEOPS_NUM_THREADS``
     lowers that limit for the whole process; the first large copy outside of such a
-    block reads it, once. The block holds for the code that it encloses and for tasks that
-    are started in it, which have a copy of its context (:mod:`contextvars`). It does not hold
-    for other threads, unless they are started in it by a Python whose threads inherit the
-    context, as they do by default in free-threaded builds from 3.14 on.
+    block reads the variable, once. The block applies to the code inside it and to tasks
+    started inside it, which get a copy of its context (:mod:`contextvars`). It does not apply
+    to other threads, except those that are started inside it by a Python whose threads inherit
+    the context, as they do by default in free-threaded builds from 3.14 on.
 
     Yields
     ------
     None
-        Nothing; omit the ``as``.
+        Nothing; the ``with`` statement needs no ``as``.
 
     Warns
     -----
     UserWarning
-        By the first large copy outside of such a block, if the variable is not a whole number
-        of at least 1; it is then ignored.
+        If the variable is not a whole number of at least 1. The first large copy outside of such
+        a block then gives the warning, and the variable is ignored.
 
     See Also
     --------
@@ -79,23 +79,23 @@ def single_threaded() -> Iterator[None]:
 
 
 def available(most: int | None = None) -> int:
-    """Count the threads that may share a copy now, `most` at the most where that is given."""
+    """Count the threads that may share a copy now, up to `most` if that is given."""
     if _is_single.get():
         return 1
     try:
         found = len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):  # not every system has it, and a sandbox may forbid it
+    except (AttributeError, OSError):  # not every system has this, and a sandbox may forbid it
         found = os.cpu_count() or 1
     return min(found, _limit(), most or _MOST)
 
 
 def _limit() -> int:
-    """Read the variable, once: where the caches are full of other data, that takes 25 µs."""
+    """Read the variable once, because that takes 25 µs where the caches are full of other data."""
     global _allowed  # noqa: PLW0603
     if _allowed is None:
         given = os.environ.get(VARIABLE, "")
         is_number = given.isdecimal() and len(given) < 20 and int(given) > 0  # noqa: PLR2004
-        # Before the warning, which may be an error: the next copy is not to fail, too.
+        # Set this before warning: where warnings are errors, only this copy should fail.
         _allowed = min(int(given), _MOST) if is_number else _MOST
         if given and not is_number:
             shown = describe(given).removeprefix("str ")
@@ -105,13 +105,13 @@ def _limit() -> int:
 
 
 _allowed: int | None = None
-"""What the variable allows, once it was read."""
+"""What the variable allows, once it has been read."""
 
 
 def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     """Do the work for each item, in this thread and up to ``threads - 1`` others.
 
-    When this returns or raises, no thread works for it any more.
+    When this function returns or raises, no thread works on the items any more.
     """
     shared = _Shared(partial(work, item) for item in items)
     try:
@@ -128,20 +128,22 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
         try:
             raise shared.error
         finally:
-            shared.error = None  # its traceback holds `shared`: a cycle would keep the arrays
+            # The error's traceback refers to `shared`, and the cycle would keep the arrays alive.
+            shared.error = None
 
 
 class _Shared:
     """Work that threads take from until it is done, or closed."""
 
     def __init__(self, work: Iterable[Callable[[], None]]) -> None:
-        # No lock: an interrupt between its taking and the `with` would leave it locked.
+        # There is no lock, because an interrupt between taking it and the body of its `with` would
+        # leave it locked.
         self._pending = deque(work)
         self._helpers, self._ended = list[None](), SimpleQueue[None]()
         self.error: BaseException | None = None
 
     def take(self) -> None:
-        """Do one piece of work after the other while there are any."""
+        """Do one piece of work after another until none is pending."""
         while True:
             try:
                 do = self._pending.popleft()
@@ -150,31 +152,32 @@ class _Shared:
             do()
 
     def help(self) -> None:
-        """Take as a helper; one that begins when all is over finds nothing.
+        """Take work as a helper thread, which finds none if it begins after the end.
 
-        It is counted before it takes, and `close` looks for helpers when nothing is left to take.
+        A helper counts itself before it takes work, and `close` waits for helpers after it has
+        removed all pending work. So no helper is overlooked.
         """
         self._helpers.append(None)
         try:
             self.take()
-        except BaseException as error:  # noqa: BLE001 (it is raised where the caller is)
+        except BaseException as error:  # noqa: BLE001 (`share` raises it in the caller's thread)
             self.error = error
         finally:
             self._helpers.pop()
             self._ended.put(None)
 
     def close(self) -> None:
-        """Leave what is pending, and wait for whoever still works.
+        """Drop pending work, and wait for helpers that still work.
 
-        An interrupt does not end the wait: what a signal's handler raises is raised at the end.
+        An interrupt does not end the wait: what a signal handler raises is raised after it.
         """
         interrupt = None
         is_over = False
         while not is_over:
             try:
                 self._pending.clear()
-                # Even if an interrupt loses an entry taken here: each helper that is still counted
-                # has yet to put its own.
+                # An interrupt may lose an entry that is taken here. That does no harm, because each
+                # helper that is still counted has yet to put an entry of its own.
                 while self._helpers:
                     self._ended.get()
                 if self in _shared:
@@ -186,7 +189,7 @@ class _Shared:
             raise interrupt
 
     def forget_helpers(self) -> None:
-        """Wait for none of them any more: in a forked child they do not exist."""
+        """Stop waiting for helpers, which do not exist in a forked child."""
         if self._helpers:
             self.error = RuntimeError(
                 "the process forked in the midst of this copy, and the threads that shared it are "
@@ -194,18 +197,18 @@ class _Shared:
                 "signals, or copy under tileops.single_threaded()"
             )
         self._helpers.clear()
-        self._ended.put(None)  # for one who waits
+        self._ended.put(None)  # for a `close` that waits
 
 
 _shared: list[_Shared] = []
-"""What is shared now, of all threads: only a signal's handler forks in the midst of it."""
+"""The work that all threads share now. Only a signal handler can fork in the midst of it."""
 
 
 class _Pool:
     """Threads that wait for work, as many as were ever asked for at once.
 
-    Those of `concurrent.futures` are started and woken by way of Conditions. These are Python code,
-    and an interrupt there leaves them locked, so that every later copy would wait for good.
+    `concurrent.futures` starts and wakes its threads through Conditions, which are Python code. An
+    interrupt inside one can leave it locked, and every later copy would then wait forever.
     """
 
     def __init__(self) -> None:
@@ -214,10 +217,10 @@ class _Pool:
         self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
     def start(self, work: Callable[[], None], count: int) -> None:
-        """Have this many threads do the work, or as many as there are.
+        """Have this many threads do the work, or fewer if no more could be started.
 
-        Nobody waits for the lock: the thread that has it may be this one, in whose midst a signal's
-        handler copies, or one that an interrupt has left without releasing it.
+        No thread waits for the lock. Its holder may be this very thread, if a signal handler copies
+        in the midst of this method, or a thread that an interrupt kept from releasing it.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -229,25 +232,26 @@ class _Pool:
             self._jobs.put(work)
 
     def _grow(self, count: int) -> None:
-        """Start threads up to a number; there are no new ones while the interpreter shuts down."""
+        """Start threads up to this number, except while the interpreter shuts down."""
         with suppress(RuntimeError):
             while self._count < count:
                 start_new_thread(self._serve, (get_native_id(),))
                 self._count += 1
 
     def _keep_apart(self) -> None:
-        """Keep the threads off the processor that the caller is on.
+        """Keep the helper threads off the processor that the caller runs on.
 
-        Linux wakes them there if it finds no other that is free, and on virtual machines it often
-        finds none though one sleeps. Then all take turns on one, until the load is balanced
-        milliseconds later. Of two callers, each moves them when it begins.
+        Linux wakes a thread on the caller's processor if it finds no other that is free, and on
+        virtual machines it often finds none although one sleeps. All threads then take turns on one
+        processor, until Linux balances the load milliseconds later. If there are two callers, each
+        moves the helpers when it begins a copy.
         """
         processor = _processor()
         if processor is None:
             return
         try:
             others, helpers = set(os.sched_getaffinity(0)) - {processor()}, tuple(self._helpers)
-        except OSError:  # a sandbox may hide them
+        except OSError:  # a sandbox may hide the processors
             return
         if not others or (others, helpers) == self._apart:
             return
@@ -258,8 +262,8 @@ class _Pool:
 
     def _serve(self, starter: int) -> None:
         helper = get_native_id()
-        # Else it is no thread of the system: gevent and eventlet put greenlets in place of threads,
-        # and who moves one to other processors moves its caller.
+        # If the ids are equal, this is not a thread of the system: gevent and eventlet replace
+        # threads by greenlets, and moving a greenlet to other processors would move its caller.
         if helper != starter:
             self._helpers.append(helper)
         while True:
@@ -268,9 +272,9 @@ class _Pool:
 
 @cache
 def _processor() -> Callable[[], int] | None:
-    """Return the C library's function that says on which processor a thread runs.
+    """Return the C library's function that tells on which processor a thread runs.
 
-    None where there is none, or where threads cannot be kept off a processor.
+    Return None where there is no such function, or where threads cannot be kept off a processor.
     """
     has_affinity = hasattr(os, "sched_setaffinity")
     return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if has_affinity else None
@@ -280,7 +284,7 @@ _pool = _Pool()
 
 
 def _forget() -> None:
-    """Leave behind threads that a fork did not take along, and read the variable anew."""
+    """Forget the threads, which a fork does not copy, and have the variable read anew."""
     global _pool, _allowed
     _pool, _allowed = _Pool(), None
     for shared in _shared:
