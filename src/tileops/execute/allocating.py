@@ -15,25 +15,25 @@ from tileops._places import PAGE, offset_apart
 from tileops.execute._memory import address_of
 
 HUGE = 4 * 2**20
-"""The fewest bytes for which huge pages are asked for, here as in NumPy."""
+"""The fewest bytes for which huge pages are requested, the same as in NumPy."""
 
 _USED_AGAIN = 32 * 2**20
-"""Below this many bytes glibc may reuse freed memory instead of asking the kernel for new: the most
-to which its threshold grows (`DEFAULT_MMAP_THRESHOLD_MAX`, on 64 bits)."""
+"""Below this many bytes glibc may reuse freed memory instead of asking the kernel for new memory:
+its threshold grows to this at most (`DEFAULT_MMAP_THRESHOLD_MAX`, on 64 bits)."""
 
 _temporaries: deque[Any] = deque(maxlen=16)
-"""Memory of temporaries that no copy needs now, up to 1 MiB each: new pages would take longer."""
+"""Temporaries that no copy needs now, of up to 1 MiB each, kept because new pages take longer."""
 
 
 def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any:
-    """Allocate an array in huge pages, if they take no more than `most_room` bytes beside it.
+    """Allocate an array in huge pages, if they take no more than `most_room` additional bytes.
 
-    Elsewhere its first and last bytes lie in small pages, 511 in all, which the kernel
-    clears and maps one by one: of 32 MiB that is a third of the time, of 8 MiB half. The last ones
-    do if there is room for one huge page alone.
+    An ordinary allocation has its first and last bytes in small pages, up to 511 in all, which the
+    kernel clears and maps one by one. For 32 MiB that takes a third of the time, for 8 MiB half. If
+    there is room for only one additional huge page, the last bytes stay in small pages.
 
-    It begins in the small page before a huge one, as far into it as the address `place` is into its
-    own, rounded up to 16 bytes.
+    The array begins in the small page before a huge page, as far into it as the address `place` is
+    into its own page, rounded up to 16 bytes.
     """
     page, nbytes = _machine.huge_page(), prod(shape) * dtype.itemsize
     if page:
@@ -41,7 +41,8 @@ def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any
         if room > most_room:
             room = page
         if room <= most_room and not nbytes < _USED_AGAIN <= nbytes + room:
-            with suppress(MemoryError):  # the error of the result alone is the one to read
+            # If this fails, the attempt below may succeed, or names the size of the result alone.
+            with suppress(MemoryError):
                 memory = np.empty(nbytes + room, np.uint8)
                 before = -(-place // 16) * 16 % mmap.PAGESIZE - mmap.PAGESIZE
                 start = (before - address_of(memory)) % page
@@ -50,9 +51,10 @@ def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any
 
 
 def prefer_huge_pages(address: int, nbytes: int) -> None:
-    """Ask the kernel for huge pages under new memory, as NumPy does for its own.
+    """Ask the kernel for huge pages under new memory, as NumPy does for its own arrays.
 
-    Each page is cleared when it is first touched; of 4 KiB, that takes longer than the copy.
+    The kernel clears each page when it is first touched. With pages of 4 KiB that takes longer than
+    the copy.
     """
     madvise = _madvise()
     if madvise is not None and nbytes >= HUGE:
@@ -62,7 +64,7 @@ def prefer_huge_pages(address: int, nbytes: int) -> None:
 
 @cache
 def _madvise() -> Any:
-    """Return the C library's function where it is Linux's."""
+    """Return the C library's `madvise` on Linux, and None elsewhere."""
     if not hasattr(mmap, "MADV_HUGEPAGE"):
         return None
     madvise = ctypes.CDLL(None).madvise
@@ -71,31 +73,31 @@ def _madvise() -> Any:
 
 
 def temporary(sizes: tuple[int, ...], target: Any) -> Any:
-    """Return words of memory that no other copy has, at a place from which `target` is copied fast.
+    """Return memory that no other copy uses, placed so that copies from it to `target` are fast.
 
-    When the copy is over, `give_back` leaves them to the next.
+    When the copy is over, `give_back` keeps the memory for the next copy.
     """
     try:
         memory = _temporaries.pop()
     except IndexError:
         return new_apart(sizes, target)
-    if memory.size < _room(sizes, target):  # it is dropped, so that all grow
+    if memory.size < _room(sizes, target):  # dropped, so that larger memory takes its place
         return new_apart(sizes, target)
     return _apart(memory, sizes, target)
 
 
 def give_back(array: Any) -> None:
-    """Leave the memory of a `temporary` to other copies."""
+    """Keep the memory of a `temporary` for other copies."""
     _temporaries.append(array.base)
 
 
 def new_apart(sizes: tuple[int, ...], target: Any) -> Any:
-    """Return words of new memory, at a place from which `target` is copied fast."""
+    """Return new memory, placed so that copies from it to `target` are fast."""
     return _apart(np.empty(_room(sizes, target), np.uint8), sizes, target)
 
 
 def _room(sizes: tuple[int, ...], target: Any) -> int:
-    """Return the bytes in which the words find such a place, wherever these begin."""
+    """Return how many bytes contain such a place for the words, wherever the memory begins."""
     return prod(sizes) * int(target.itemsize) + PAGE
 
 

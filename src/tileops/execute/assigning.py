@@ -1,4 +1,4 @@
-"""How words are copied and from where: assignments, and what is faster where libc is slow."""
+"""How words are copied and from where: by assignments, or in faster ways where libc is slow."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,7 +15,7 @@ from tileops.execute._memory import Memory, address_of, as_array, word_dtype
 from tileops.execute.allocating import new_apart
 
 Assign = Callable[[Any, Any], None]
-"""Copies words to a target from a source that broadcasts to it."""
+"""A function that copies words to a target from a source that broadcasts to it."""
 
 _ONES = {
     (word, wider): np.array(sum(1 << 8 * i for i in range(0, wider, word)), f"u{wider}")
@@ -23,18 +23,20 @@ _ONES = {
     for wider in (2, 4, 8)
     if word < wider
 }
-"""The number that, times a word, is a wider word full of it, in either order of bytes."""
+"""The number that turns a word, by multiplication, into a wider word filled with its repeats. The
+product is right in either order of bytes."""
 
 _PIECES = range(256, 127, -1)
-"""The bytes of pieces in which longer rows are picked where libc is slow, the best size first.
+"""The sizes, in bytes, of the pieces in which rows are picked where libc is slow, the best first.
 
-At some addresses it takes twice the time or more, unless a cache holds the target. Pieces are fast
-at every address: glibc loads one as a whole before it stores it.
+At some addresses libc takes twice the time or more, unless a cache holds the target. Pieces are
+copied fast at every address, because glibc loads a whole piece before it stores it.
 """
 _RELOCATED = 2**20
-"""The most bytes of a source that is copied to where libc is fast."""
+"""The most bytes of a source that is copied to a place where libc is fast."""
 _REPEATED = 32
-"""The fewest repeats of such a source: copying it takes about as long as writing one of them."""
+"""The fewest repeats for which a source is copied to such a place: copying it takes about as long
+as writing one repeat."""
 _FAR = 16 * 2**20
 """Targets of at least this many bytes do not stay in the caches."""
 _INDICES = 16 * 1024
@@ -44,8 +46,8 @@ _INDICES = 16 * 1024
 def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """Choose how words are copied and from where, once for all parts of a copy.
 
-    If it were chosen for each part, threads would wait for each other. What is found for each part
-    is only whether rows are picked, and in which pieces.
+    If each part made this choice, threads would wait for each other. Each part decides only whether
+    its rows are picked, and in which pieces.
     """
     if target.itemsize != source.itemsize or source.itemsize == LOOPED:
         return assign, source
@@ -59,7 +61,7 @@ def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
 
 
 def assign(target: Any, source: Any) -> None:
-    """Copy words, or fill wider ones with them."""
+    """Copy words, or fill wider words with their repeats."""
     if target.itemsize != source.itemsize:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
     elif _are_looped(target, source):
@@ -69,7 +71,7 @@ def assign(target: Any, source: Any) -> None:
 
 
 def assign_in_pieces(target: Any, source: Any) -> None:
-    """Copy words; rows that libc copies slowly in pieces."""
+    """Copy words, in pieces where libc copies rows slowly."""
     piece = _piece(target, source)
     if piece:
         _pick(target, source, piece)
@@ -78,7 +80,7 @@ def assign_in_pieces(target: Any, source: Any) -> None:
 
 
 def _relocated(target: Any, source: Any) -> Any:
-    """Copy a small source to where libc is fast; None if it is large, or there is no such place."""
+    """Copy a small source to where libc is fast; None if it is large or there is no such place."""
     once = source[tuple(slice(None if step else 1) for step in source.strides)]
     if once.nbytes > min(_RELOCATED, target.nbytes // _REPEATED):
         return None
@@ -103,7 +105,7 @@ def _piece(target: Any, source: Any) -> int:
 
 
 def _are_looped(target: Any, source: Any) -> bool:
-    """Whether rows are short, and of elements that NumPy picks by a loop of their own."""
+    """Whether rows are short and their elements are of the size that `take` has a loop for."""
     is_short = source.itemsize == LOOPED and _row(source)[0] <= DIRECT
     return is_short and _are_picked(target, source, LOOPED)
 
@@ -117,7 +119,7 @@ def _are_picked(target: Any, source: Any, piece: int) -> bool:
 
 
 def _rows(target: Any, source: Any) -> Rows:
-    """Describe the rows of a copy, which are those of its source."""
+    """Describe the rows of a copy, which are the rows of its source."""
     row, axes = _row(source)
     distance = address_of(target) - address_of(source)
     return Rows(row, distance, target.strides[:axes], source.strides[:axes])
@@ -126,7 +128,7 @@ def _rows(target: Any, source: Any) -> Rows:
 def _row(array: Any) -> tuple[int, int]:
     """Return the bytes of a row and the number of axes outside of it.
 
-    A row is the last axis if that is contiguous, else a single element.
+    A row is the last axis if that is contiguous, otherwise a single element.
     """
     if array.strides[-1:] == (array.itemsize,):
         return array.shape[-1] * array.itemsize, array.ndim - 1
@@ -147,7 +149,7 @@ def _pick(target: Any, source: Any, piece: int) -> None:
 
 @lru_cache(maxsize=16)
 def _indices(shape: tuple[int, ...], steps: tuple[int, ...], pieces: int) -> Any:
-    """Return the place of each piece in the source; that of the last is the highest."""
+    """Return the index of each piece in the source; the last index is the highest."""
     axes = np.ogrid[tuple(map(slice, (*shape, pieces)))]
     places = sum(axis * step for axis, step in zip(axes, (*steps, 1), strict=True))
-    return np.ravel(places)  # writable: `take` would copy it otherwise
+    return np.ravel(places)  # writable, because `take` would copy read-only indices

@@ -1,6 +1,6 @@
-"""Copies in the memory of a GPU, by a kernel that its library compiles and launches.
+"""Copies in the memory of a GPU, by a kernel that the array's library compiles and launches.
 
-All of it is queued in the library's current stream, and nothing waits for it.
+The work is queued in the library's current stream, and nothing waits for it.
 """
 
 from functools import lru_cache
@@ -14,27 +14,27 @@ from tileops._plan import Plan
 from tileops._plan_device import Variant, plan_device
 
 NAME = "tileops_repeat"
-"""What the kernel is called in its source."""
+"""The kernel's name in its source."""
 
 THREADS = 256
-"""The threads of a block."""
+"""The number of threads in a block."""
 
 Strides = tuple[int, ...]
 
 
 class Prepared(NamedTuple):
-    """A launch of the kernel, for any two addresses with the alignments that it was planned for."""
+    """A launch of the kernel, for any two addresses of the alignments that it was planned for."""
 
     variant: Variant
     grid: tuple[int, int]
     nest: Any
-    """The kernel's third argument, after the addresses: by value, in an array without axes."""
+    """The kernel's third argument, after the addresses: passed by value, in an array of rank 0."""
     address: int
-    """Where that lies."""
+    """The address of `nest`."""
 
 
 def pays(plan: Plan, itemsize: int, least: int) -> bool:
-    """Whether a result has so many elements that a kernel of ours saves time, and repeats any."""
+    """Whether a result repeats anything, and has enough elements for our kernel to save time."""
     return bool(plan.repeated) and plan.nbytes >= max(1, least * itemsize)
 
 
@@ -48,9 +48,9 @@ def prepare(
     source_alignment: int,
     target_alignment: int,
 ) -> Prepared | None:
-    """Plan a repetition between arrays with these strides, in units of some bytes, and alignments.
+    """Plan a repetition between arrays with these alignments, and strides in units of `unit` bytes.
 
-    None where the library's own kernel is as fast.
+    Return None where the library's own kernel is equally fast.
     """
     source, target = (tuple(step * unit for step in steps) for steps in (source, target))
     nest = make_nest(plan, source, target, itemsize)
@@ -89,12 +89,12 @@ def _text() -> str:
 
 
 def _divisor(n: int, bits: int) -> tuple[int, int]:
-    """Return a factor, and by how many bits to shift the upper half of its product.
+    """Return a factor, and by how many bits to shift the upper half of a number's product with it.
 
-    That divides any number below 2 ** (bits - 1) by n, if n is 2 or more: by Granlund and
+    That divides any number below 2 ** (bits - 1) by n, if n is 2 or more, according to Granlund and
     Montgomery, "Division by invariant integers using multiplication", PLDI 1994, theorem 4.2.
     """
-    if n == 1:  # nothing is divided by it: there is one loop, or none
+    if n == 1:  # nothing is divided by 1: there is one loop or none
         return 0, 0
     length = (n - 1).bit_length()
     return -(-(2 ** (bits - 1 + length)) // n), length - 1
@@ -102,7 +102,7 @@ def _divisor(n: int, bits: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _nest_dtype(rank: int, bits: int) -> Any:
-    """Return what `Nest` is in the kernel, padded as in C++."""
+    """Return the dtype of the kernel's `Nest`, padded as in C++."""
     index = f"u{bits // 8}"
     divisor = np.dtype([("factor", "u8"), ("shift", "u4")], align=True)
     loop = np.dtype([("rounds", divisor), ("source", "i8"), ("target", "i8")], align=True)

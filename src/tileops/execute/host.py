@@ -1,11 +1,11 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there.
 
-`new` and `write` take the first of these ways that applies. A new result is repeated by the
-library's own loop if it holds objects, in rows, or if that costs less; else it is written, into
-huge pages if it is large. An input that is not contiguous may be copied first. What is small, holds
-references, or has few rows or long ones for one thread, is written by one assignment. Else one long
-row is repeated in long runs, and all other copies are carried out as they are planned, by words,
-and by several threads if that pays.
+`new` makes a result by the library's own `repeat` if the input holds rows of objects, or if that is
+estimated to cost less. Otherwise it allocates a result, in huge pages if it is large, and calls
+`write`. `write` may first copy an input that is not contiguous. It then makes a single assignment
+if the result is small or holds references, or if one thread copies few rows or long ones. Otherwise
+it repeats a single long row in long runs, and carries out all other copies as they are planned: by
+words, and by several threads if that pays.
 """
 
 from math import prod
@@ -45,44 +45,47 @@ from tileops.execute.allocating import empty
 from tileops.execute.moving import carry_out
 
 SMALL = 1024
-"""Results of fewer bytes are copied without a plan, which would save less time than it takes; new
-ones with one repeated axis are planned all the same."""
+"""Results of fewer bytes are copied without a plan, which would save less time than it takes. New
+results with one repeated axis are planned all the same."""
 LEAST = 32 * 1024
-"""The same for other libraries' memory, and where nothing is repeated."""
+"""The same limit for other libraries' memory, and where nothing is repeated."""
 
 _LOCATED = 2**20
-"""Results of at least this many bytes are copied in the way that suits their addresses: to ask for
-these takes longer than a smaller copy gains."""
+"""Results of at least this many bytes are copied in a way that suits their addresses. For smaller
+ones, asking for the addresses takes longer than the copy gains."""
 
 _IN_HUGE_PAGES = 8 * 2**20
-"""New results of at least this many bytes are placed in huge pages: of fewer, a page of 2 MiB would
-be more than the quarter by which a result may grow."""
+"""New results of at least this many bytes are placed in huge pages. For a smaller result, a page of
+2 MiB would exceed the quarter by which a result may grow."""
 
 _REPEATED = 16 * 2**20
-"""New results of fewer bytes may be made by the library's own loop, which places none."""
+"""New results of fewer bytes may be made by NumPy's own `repeat`, which does not place its results
+in huge pages."""
 
 _UNCACHED = 32 * 2**20
-"""Results of at least this many bytes, which the caches do not hold, are written in long runs."""
+"""Results of at least this many bytes, which exceed the caches, have a single row repeated in long
+runs."""
 
 
 def new(x: Any, plan: Plan) -> Any:
-    """Repeat a NumPy array into new memory, in the fastest way that there is."""
+    """Repeat a NumPy array into new memory, in the fastest known way."""
     dtype = x.dtype
     if plan.nbytes == 0 or dtype.itemsize == 0:
-        # Not np.empty, which makes a zero-width string one character wide.
+        # np.empty would make a string of zero width one character wide.
         return np.ndarray(plan.shape, dtype)
     if not plan.repeated and plan.nbytes < LEAST and dtype.names is None:
         return x.reshape(plan.shape).copy()
     if not dtype.hasobject:
-        # A reshape has to copy nothing, or little.
+        # The reshape for `repeat` must copy little or nothing.
         is_flat = plan.nbytes < _REPEATED and (x.flags.c_contiguous or x.nbytes <= COPIED)
         if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
             chain = new_chain(plan, x.itemsize)
             if chain:
                 return _repeated(x, chain).reshape(plan.shape)
     elif dtype.kind == "O" and len(plan.repeated) == 1 and plan.row > 1:
-        # Rows of several objects: the library's own loop takes less time than an assignment. Not of
-        # what else holds references: NumPy before 2.2 repeats the memory of a `StringDType` alone.
+        # For rows of several objects, NumPy's `repeat` takes less time than an assignment. It is
+        # not used for other dtypes with references: before 2.2, NumPy repeats the memory of a
+        # `StringDType` without the strings that it refers to.
         return x.reshape(-1, plan.row).repeat(prod(plan.repeats), 0).reshape(plan.shape)
     is_placed = plan.nbytes >= _IN_HUGE_PAGES and not dtype.hasobject
     result = _placed(x, plan) if is_placed else np.empty(plan.shape, dtype)
@@ -91,20 +94,20 @@ def new(x: Any, plan: Plan) -> Any:
 
 
 def _placed(x: Any, plan: Plan) -> Any:
-    """Allocate a result in huge pages, for which it grows: with all temporaries, by a quarter."""
+    """Allocate a result in huge pages, with up to a quarter more memory, temporaries included."""
     place = _places.place_for(plan.row * x.itemsize, address_of(x))
     is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
     return empty(plan.shape, x.dtype, place, plan.nbytes // (4 if is_alone else 8))
 
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
-    """Write the repetition of a NumPy array into another, in the fastest way that there is."""
-    if plan.nbytes == 0:  # NumPy would go over elements of no bytes one by one
+    """Write the repetition of a NumPy array into another array, in the fastest known way."""
+    if plan.nbytes == 0:  # NumPy would go through elements of zero bytes one by one
         return
     dtype = x.dtype
     has_bytes = not dtype.hasobject
     if has_bytes and dtype.names is not None:
-        # Field by field, padding would stay what the memory held before.
+        # An assignment field by field would leave in the padding what the memory held before.
         x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
     if has_bytes and plan.nbytes >= SMALL:
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
@@ -129,7 +132,7 @@ def _write_planned(x: Any, plan: Plan, out: Any, most_threads: int | None) -> No
 
 
 def _is_assigned(x: Any, plan: Plan, out: Any) -> bool:
-    """Whether one assignment takes no longer than a plan; not where libc would be very slow."""
+    """Whether one assignment takes no longer than a plan, and libc would not be very slow."""
     row = assigned_row(plan, x.strides, out.strides, x.itemsize)
     if not row or plan.nbytes < _LOCATED or not _places.matter_to(row):
         return row > 0
@@ -137,14 +140,14 @@ def _is_assigned(x: Any, plan: Plan, out: Any) -> bool:
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:
-    """Copy an array as large ones are copied: with threads, whatever its dtype."""
+    """Copy an array to contiguous memory, with threads if it is large."""
     copy = np.empty(x.shape, x.dtype)
     write(x, copy_plan(x.shape, x.itemsize), copy, most_threads)
     return copy
 
 
 def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
-    """Repeat one row: its first repeats make a longer run, which is copied faster than the row."""
+    """Repeat one row by joining its first repeats into a longer run, which is copied faster."""
     row, rows = (array.reshape(-1).view(np.uint8) for array in (x, out))
     run = rows[: joined * row.size]
     run.reshape(joined, -1)[...] = row
@@ -165,20 +168,20 @@ def _repeated(x: Any, chain: Chain) -> Any:
 
 
 def _bytes(x: Any) -> Any:
-    """Return an array's bytes, padding included, as what `ndarray.repeat` reads.
+    """Return an array's bytes, padding included, in a form that `ndarray.repeat` reads in place.
 
-    It would copy what is read-only or misaligned (small arrays in less time than this takes), and
-    records field by field.
+    `ndarray.repeat` would first copy an array that is read-only or misaligned (a small one in less
+    time than this takes), and would copy records field by field.
     """
     words = np.ascontiguousarray(x.view(f"V{x.itemsize}"))
     return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1, words), writable=True)
 
 
 def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) -> None:
-    """Write between arrays in the order of their elements.
+    """Write between contiguous arrays.
 
-    `ndarray.repeat` has no `out=`: its result would have to be copied. So it repeats the inner axes
-    alone, where there are several.
+    `ndarray.repeat` has no `out=`, so its result has to be copied. It therefore repeats the inner
+    axes only, and only where several axes are repeated.
     """
     is_large = plan.nbytes >= _LOCATED
     alignment = alignment_of(address_of(x), address_of(out)) if is_large else ALIGNMENT
@@ -207,7 +210,7 @@ def _write_strided(
 
 
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
-    """Carry out a copy, with other threads if it is large."""
+    """Carry out a planned copy, with other threads if it is large."""
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
     copy, read = assigning.choose_assignment(written, read)
     if threads == 1:

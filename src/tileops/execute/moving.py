@@ -12,9 +12,9 @@ from tileops.execute.assigning import Assign, assign
 
 
 def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
-    """Copy `source`, which has a stride of 0 along axes that are repeated, into `target`.
+    """Copy `source`, which has a stride of 0 along repeated axes, into `target`.
 
-    `copy` carries out a `Copy` among the steps, as `choose_assignment` gave it.
+    `copy` is the assignment that `choose_assignment` chose; it carries out each `Copy` step.
     """
     if move is COPY:
         copy(target, source)
@@ -27,7 +27,7 @@ def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
 
 
 class Mover:
-    """Carries steps out, with temporaries that no other copy has at the time."""
+    """Carries out steps, with temporaries that no other copy uses at the same time."""
 
     __slots__ = ("_copy", "_taken", "_target")
 
@@ -69,7 +69,7 @@ class Mover:
             self._spread(target, block)
 
     def _spread(self, target: Any, block: Any) -> None:
-        """Copy a block to each of its repeats: whole rounds of an axis, then what is left of it."""
+        """Copy a block to each of its repeats: along each axis whole rounds, then the remainder."""
         for axis, (n, size) in enumerate(zip(target.shape, block.shape, strict=True)):
             if 1 < size < n:
                 before, after = target.shape[:axis], target.shape[axis + 1 :]
@@ -85,10 +85,11 @@ class Mover:
         self.assign(target, block)
 
     def pair(self, target: Any, source: Any, most: int) -> None:
-        """Write the repeats of each word, the last axis, in words that hold two of them.
+        """Write the repeats of each word, along the last axis, in words that hold two of them.
 
-        Of two words that follow each other, the first alone fills the front half of their repeats,
-        the second the rear half; an odd number has both in the middle.
+        Two adjacent words are handled as a pair. Wide words filled with the first word make up the
+        front half of the pair's repeats, and wide words filled with the second the rear half. If
+        the number of repeats is odd, the wide word in the middle holds one of each.
         """
         *outer, rows, n = target.shape
         pairs, half = rows // 2, n // 2
@@ -117,6 +118,6 @@ class Mover:
         return self._taken[sizes]
 
     def give_back(self) -> None:
-        """Leave the temporaries to other copies."""
+        """Return the temporaries for other copies to use."""
         for array in self._taken.values():
             give_back(array)

@@ -1,18 +1,18 @@
-// A repetition between strided arrays: each thread reads what one store holds, and writes it to
-// several of its repeats. A store is as wide as the target allows, however narrow the rows of the
-// source are: it is put together from pieces.
+// A repetition between strided arrays. Each thread reads the bytes of one store and writes them to
+// several of their repeats. A store is as wide as the target allows, however narrow the rows of the
+// source are, because a thread assembles each store from pieces.
 //
 // Pieces are numbered in the order of the loops. A period is the fewest innermost loops that hold
-// the pieces of a store or more: so a store lies in one, or goes over to the next. What differs
-// between kernels is defined before this text:
-//   LOAD, STORE   the bytes of a piece and of a store, powers of two up to 16, LOAD <= STORE
-//   OUTER, INNER  how many loops there are around a period, and in it
-//   CROSSES       1 if a store may go over to the next period; 0 if it does not, or if the outer loop
-//                 is the first inner one again, which counts on there as if it had no end
-//   IS_RUN        1 if a period is one stretch of the source, of bytes or pairs of them
-//   BITS          of numbers of pieces: 32 if there are 2^31 at most, or 64
-//   INNER_BITS    the same of those in a period, and of how far they lie apart
-//   THREADS       of a block
+// at least the pieces of a store, so that a store lies within one period or crosses into the next.
+// These parameters of a kernel are defined before this text:
+//   LOAD, STORE   the bytes of a piece and of a store: powers of two up to 16, LOAD <= STORE
+//   OUTER, INNER  the number of loops around a period, and inside it
+//   CROSSES       1 if a store may cross into the next period; 0 if no store does, or if the outer
+//                 loop appears again as the first inner loop, which counts on as if it had no end
+//   IS_RUN        1 if a period is one contiguous stretch of the source, in pieces of 1 or 2 bytes
+//   BITS          the bits of a piece's number: 32 if there are at most 2^31 pieces, otherwise 64
+//   INNER_BITS    the same for pieces in a period, and for the distances between them in bytes
+//   THREADS       the number of threads in a block
 
 template <int bits> struct Unsigned;
 template <> struct Unsigned<8> { typedef unsigned char Type; };
@@ -28,8 +28,9 @@ typedef Unsigned<INNER_BITS>::Type Inner;
 
 #define PIECES (STORE / LOAD)
 
-// What divides numbers of fewer bits by one: n / d is the upper half of n * factor, shifted.
-// For d of 2 and more; nothing is divided by 1, since loops of one round are left out.
+// Divides a number n that leaves the top bit free by a constant d: n / d is the upper half of
+// n * factor, shifted. This holds for d >= 2. Nothing is divided by 1, because loops of one round
+// are dropped.
 struct Divisor {
     unsigned long long factor;
     unsigned int shift;
@@ -37,17 +38,17 @@ struct Divisor {
 
 struct Loop {
     Divisor rounds;
-    long long source, target;  // the stride, less that of the next loop times its rounds
+    long long source, target;  // the stride, minus the next loop's stride times its rounds
 };
 
 struct Nest {
-    Index stores;                // of all loops
-    Index period;                // the pieces in the inner loops
-    Divisor periods_of;          // divides by it
-    unsigned int tail;           // the pieces of the last store, if it is not full, or 0
-    unsigned int repeats;        // of each store
-    unsigned int at_once;        // of those, how many a thread writes
-    long long step;              // the bytes from one of them to the next
+    Index stores;                // the number of stores in all loops
+    Index period;                // the number of pieces in the inner loops
+    Divisor periods_of;          // divides by `period`
+    unsigned int tail;           // the pieces of the last store if it is not full, otherwise 0
+    unsigned int repeats;        // how often each store is repeated
+    unsigned int at_once;        // how many of these repeats one thread writes
+    long long step;              // the bytes from one repeat to the next
     Loop loops[OUTER + INNER];   // the innermost last
 };
 
@@ -65,8 +66,9 @@ __device__ __forceinline__ unsigned long long divide(unsigned long long n, const
     return __umul64hi(n, by.factor) >> by.shift;
 }
 
-// Return the offset of a round of the innermost of some loops, all counted; modulo 2^32 if that is
-// the type. Relative strides are added up for whole quotients, so that no remainder is needed.
+// Return the offset in bytes of a round of the loops `first` to `last`, where `round` counts all
+// rounds of the innermost one; modulo 2^32 if Distance has 32 bits. Because strides are relative,
+// they are multiplied by whole quotients, and no remainders are needed.
 template <int first, int last, typename Distance, typename Round>
 __device__ __forceinline__ Distance distance(
     const Nest& nest, Round round, long long Loop::*stride) {
@@ -89,13 +91,13 @@ __device__ __forceinline__ long long inside(const Nest& nest, Inner at, long lon
     return distance<OUTER, OUTER + INNER - 1, unsigned long long>(nest, at, stride);
 }
 
-// The same of the source alone, in as few bits as do.
+// The same as `inside`, for the source only, computed in as few bits as suffice.
 __device__ __forceinline__ long long near(const Nest& nest, Inner at) {
     const Inner bytes = distance<OUTER, OUTER + INNER - 1, Inner>(nest, at, &Loop::source);
     return INNER_BITS == 32 ? (long long)(int)bytes : (long long)bytes;
 }
 
-// Set a piece; those before it in its quarter are set already.
+// Set a piece of a word; the pieces before it in the same quarter must be set already.
 __device__ __forceinline__ void put(Word& word, int i, Piece piece) {
 #if LOAD < 4
     const int shift = 8 * (i * LOAD % 4);
@@ -107,8 +109,9 @@ __device__ __forceinline__ void put(Word& word, int i, Piece piece) {
 }
 
 #if IS_RUN
-// Load a word from any address, of its bytes those from `begin` to `end`, in aligned quarters each
-// of which has some of them: beyond the source these may go, but to no other unit of allocation.
+// Load the bytes `begin` to `end` of a word from any address, in aligned quarters. Only quarters
+// that contain some of these bytes are read: a quarter may extend beyond the source, but not into
+// another unit of allocation.
 __device__ __forceinline__ Word load_bytes(const char* source, int begin, int end) {
     const int skipped = (unsigned long long)source & 3;
     const unsigned int* aligned = (const unsigned int*)(source - skipped);
@@ -124,8 +127,8 @@ __device__ __forceinline__ Word load_bytes(const char* source, int begin, int en
 }
 #endif
 
-// Read what a store holds: its first pieces, from the one numbered `at` on of a period that begins at
-// `begin`, and the others from the beginning of the next.
+// Read the pieces of a store: the first ones from piece `at` on in a period that begins at `begin`,
+// and the others from the start of the next period.
 __device__ __forceinline__ Word load(
     const char* begin, const char* next, const Nest& nest, Inner at, int first_pieces) {
     const char* first = begin + inside(nest, at, &Loop::source);
@@ -164,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tileops_repeat(
     const Inner at = piece - period * nest.period;
     const char* begin = source + outside(nest, period, &Loop::source);
 #if OUTER && defined __CUDA_ARCH__
-    asm("" : "+l"(begin));  // or its parts would be added up anew for each piece
+    asm("" : "+l"(begin));  // otherwise the compiler adds its parts up again for each piece
 #endif
     const unsigned int first_repeat = blockIdx.y * nest.at_once;
     target += outside(nest, period, &Loop::target) + inside(nest, at, &Loop::target);
