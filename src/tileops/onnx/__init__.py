@@ -1,7 +1,7 @@
 """ONNX Tile and Expand, each version as published, on arrays of any library.
 
-The operators and the shape inference need no ``onnx``. The modules ``backend``,
-``reference`` and ``upgrade`` do; the distribution's extra ``onnx`` brings it along.
+The operators and the shape inference do not need the package ``onnx``. The modules ``backend``,
+``reference`` and ``upgrade`` do; this distribution's extra ``onnx`` installs it.
 """
 
 from importlib import import_module
@@ -43,10 +43,10 @@ else:
         except ModuleNotFoundError as error:
             if str(error.name).partition(".")[0] != "onnx":
                 raise
-            # Not an ImportError: hasattr and help ask for every name.
+            # An ImportError would break `hasattr` and `help`, which ask for every name.
             raise AttributeError(f"{__name__}.{name} needs the package onnx; install it") from error
 
 
 def __dir__() -> list[str]:
-    """List the modules that need ``onnx``, too."""
+    """List all public names, including the modules that need ``onnx``."""
     return [*__all__, *_NEED_ONNX]

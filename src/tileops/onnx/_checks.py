@@ -1,4 +1,4 @@
-"""What is asked of an ONNX model before anything in it is read."""
+"""Checks of an ONNX model that come before anything in it is read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from tileops.onnx._models import (
 )
 
 INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner"
-"""How functions become nodes of the graph, also those of another opset."""
+"""The call that turns functions, also those of another opset, into nodes of the graph."""
 
 
 def opset_of(model: Any) -> int:
@@ -55,14 +55,14 @@ def check_opset(owner: str, version: int) -> None:
 
 
 def check_model(model: Any) -> None:
-    """Refuse a model that ONNX's checker refuses, or is too large or too deep for."""
+    """Refuse a model that ONNX's checker refuses, or that is too large or too deep for it."""
     with writing_out("model"):
         onnx.checker.check_model(model)
 
 
 @contextmanager
 def writing_out(what: str) -> Iterator[None]:
-    """Refuse what is too large or too deep for ONNX's checker, which runs inside."""
+    """Refuse a model or node that is too large or too deep for ONNX's checker, run inside."""
     try:
         yield
     except (EncodeError, ValueError) as error:
@@ -73,7 +73,7 @@ def writing_out(what: str) -> Iterator[None]:
 
 
 def check_graph(graph: Any) -> None:
-    """Refuse data outside of the model, sparse tensors, and names and types that are none."""
+    """Refuse data outside of the model, sparse tensors, and invalid names and types."""
     for inner in graphs_in(graph):
         declared = declared_in(inner)
         _check_names([value.name for value in (*declared, *inner.initializer)])
@@ -93,7 +93,7 @@ def check_graph(graph: Any) -> None:
 
 
 def check_single(node: Any) -> None:
-    """Refuse in a node, and in the graphs inside it, what `check_graph` refuses."""
+    """Refuse whatever `check_graph` refuses, in a node and in the graphs inside it."""
     for graph in inner_graphs(node):
         check_graph(graph)
     _check_parts(node)

@@ -1,4 +1,4 @@
-"""ONNX's version converter: its refusals name a node, and what it makes is put right."""
+"""ONNX's version converter, with errors that name a node, and with corrected results."""
 
 from bisect import bisect_left
 from copy import deepcopy
@@ -23,11 +23,11 @@ _REFUSALS = (
     version_converter.ConvertError,
     onnx.shape_inference.InferenceError,
 )
-"""What the converter raises."""
+"""The errors that the converter raises."""
 
 
 def convert(model: Any, version: int, original: Any) -> Any:
-    """Convert a model to another opset; types are declared as in the original."""
+    """Convert a model to another opset, and declare types as the original does."""
     try:
         converted = version_converter.convert_version(model, version)
     except _REFUSALS as error:
@@ -35,7 +35,7 @@ def convert(model: Any, version: int, original: Any) -> Any:
     taken = names_in(model)
     graphs = (graphs_in(result.graph) for result in (converted, model, original))
     for graph, before, first in zip(*graphs, strict=True):
-        # In a branch, adapters name what they add like values outside of it.
+        # Adapters in a branch give the values that they add names of values outside of it.
         kept = {"", *_made(before), *(value.name for value in graph.output)}
         _rename(graph, {n: unique_name(n, taken) for n in _made(graph) if n not in kept})
         _redeclare(graph, first)
@@ -45,13 +45,13 @@ def convert(model: Any, version: int, original: Any) -> Any:
 
 
 def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedError:
-    """Describe what the converter refuses, whose own text seldom names the node."""
+    """Describe what the converter refuses, because its own text seldom names the node."""
     nodes = model.graph.node
-    # The first nodes alone are refused if the node is among them.
+    # The model's first nodes alone are refused as soon as the node in question is among them.
     refused = bisect_left(
         range(len(nodes)), True, key=lambda n: _refusal(model, n, version) is not None
     )
-    # What stands before it is a line of the converter's own code.
+    # The text up to "` failed: " is a line of the converter's own code.
     text = str(_refusal(model, refused, version) or error).rpartition("` failed: ")[2]
     if refused:
         node = nodes[refused - 1]
@@ -68,7 +68,7 @@ def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedErr
 
 
 def _refusal(model: Any, number: int, version: int) -> Exception | None:
-    """Return what the converter says of a model's first nodes, and None if it converts them."""
+    """Return the converter's error for a model's first nodes, or None if it converts them."""
     first = deepcopy(model)
     graph = first.graph
     del graph.node[number:]
@@ -82,7 +82,7 @@ def _refusal(model: Any, number: int, version: int) -> Exception | None:
 
 
 def _made(graph: Any) -> list[str]:
-    """List the values that a graph's nodes and initializers make."""
+    """List the names of the values that a graph's nodes and initializers make."""
     made = [name for node in graph.node for name in node.output]
     return made + [tensor.name for tensor in graph.initializer]
 
@@ -96,9 +96,10 @@ def _rename(graph: Any, names: dict[str, str]) -> None:
 
 
 def _redeclare(graph: Any, original: Any) -> None:
-    """Declare types as they were, and no others.
+    """Declare the types of the original, and no others.
 
-    The converter makes a scalar of an unknown shape, and leaves types of its own undefined.
+    The converter turns an unknown shape into that of a scalar, and leaves the types of values that
+    it adds undefined.
     """
     refill(graph.input, original.input)
     refill(graph.output, original.output)
@@ -107,7 +108,7 @@ def _redeclare(graph: Any, original: Any) -> None:
 
 
 def _name_constants(graph: Any) -> None:
-    """Make nodes of the initializers that adapters added: old models had them in inputs only."""
+    """Turn initializers that adapters added into nodes; old models have them for inputs only."""
     inputs = {value.name for value in graph.input}
     added = [tensor for tensor in graph.initializer if tensor.name not in inputs]
     if added:

@@ -1,7 +1,7 @@
 """Shape inference as ONNX does it: sizes may be numbers, symbols or unknown.
 
-For a model that is right it gives what ``onnx.shape_inference`` gives, no more
-precise and no less, so that a compiler may use either. It needs no ONNX.
+For a valid model it gives exactly what ``onnx.shape_inference`` gives, neither more nor
+less precise, so that a compiler may use either. It does not need the package ``onnx``.
 """
 
 from typing import Any
@@ -22,21 +22,21 @@ from tileops.errors import OutputTooLargeError
 from tileops.onnx._schemas import EXPAND_13, TILE_13
 
 Dim = int | str | None
-"""A size: a number, a symbol, or unknown."""
+"""A size: a number, a symbol, or None if unknown."""
 
 
 def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[int | None, ...] | None:
     """Infer the shape of ONNX Tile-13, as far as it is known.
 
     Where every count is known, each known size is multiplied by its count. A symbol
-    does not survive, even where its count is 1. Where a count is unknown, only the rank
-    is inferred: ONNX then looks at none of them.
+    becomes unknown, even where its count is 1. Where any count is unknown, only the
+    rank is inferred, because ONNX then ignores all counts.
 
     Parameters
     ----------
     input_shape : sequence of int, str or None; or None
-        The input's sizes: a number, a symbol's name, or None if unknown. None for an
-        input of unknown rank.
+        The input's sizes, each a number, a symbol's name, or None if unknown. None for
+        an input of unknown rank.
     repeats : sequence of int, str or None; array of int64, rank 1; or None
         The counts, as far as they are known.
 
@@ -48,8 +48,8 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[int | None, ...] |
     Raises
     ------
     RepeatsError
-        If the rank and all counts are known, and there is not one for each axis, or one
-        is negative; if `repeats` is not a sequence of counts.
+        If `repeats` is not a sequence of counts; if the rank and all counts are known, and
+        there is not one count for each axis, or a count is negative.
     ShapeError
         If a size is negative, or `input_shape` is not a shape.
     OutputTooLargeError
@@ -88,14 +88,14 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[int | None, ...] |
 def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     """Infer the shape of ONNX Expand-13, as far as it is known.
 
-    A number other than 1 decides its axis, whatever the other side is. A symbol
-    survives against 1 and against itself.
+    A number other than 1 determines the size of its axis, whatever the other size is. A
+    symbol is kept if the other size is 1 or the same symbol.
 
     Parameters
     ----------
     input_shape : sequence of int, str or None; or None
-        The input's sizes: a number, a symbol's name, or None if unknown. None for an
-        input of unknown rank.
+        The input's sizes, each a number, a symbol's name, or None if unknown. None for
+        an input of unknown rank.
     shape : sequence of int, str or None; array of int64, rank 1; or None
         The sizes to broadcast with, as far as they are known. None if not even their
         number is known.
@@ -108,8 +108,8 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     Raises
     ------
     ShapeError
-        If both ranks are known, and two known sizes differ and neither is 1 or one is
-        negative; if an argument is not a shape.
+        If an argument is not a shape, or a size of the input is negative; if both ranks are
+        known, and two known sizes differ and neither is 1, or a size of `shape` is negative.
 
     See Also
     --------
@@ -117,8 +117,8 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
 
     Notes
     -----
-    ONNX's own inference takes a negative entry of `shape` for a size; this refuses it,
-    as the operator does.
+    ONNX's own inference accepts a negative entry of `shape` as a size; this function
+    refuses it, as the operator does.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What ONNX's version converter makes of other nodes: where they would no longer mean the same."""
+"""The nodes, other than Tile, whose meaning ONNX's version converter would change."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,14 +8,14 @@ from onnx import helper
 from tileops.onnx._models import DEFAULT_DOMAIN, graphs_in, inner_graphs
 
 Shape = tuple[Any, ...] | None
-"""The sizes of a value, as far as they are known; None where not even their number is."""
+"""The sizes of a value, as far as they are known; None where not even the rank is known."""
 
 _DEFAULTS = {"Selu": {"alpha": 1.6732, "gamma": 1.0507}}
-"""Defaults of opset 1 that are others in opset 6."""
+"""Defaults in opset 1 that differ in opset 6."""
 
 
 def write_defaults(model: Any) -> None:
-    """Write out defaults of opset 1 that are others in opset 6."""
+    """Write out the defaults of opset 1 that differ in opset 6."""
     for graph in graphs_in(model.graph):
         for node in graph.node:
             if node.domain in DEFAULT_DOMAIN:

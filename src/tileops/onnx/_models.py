@@ -1,4 +1,4 @@
-"""The parts of an ONNX model: its graphs, and what it declares and holds, as Python has them."""
+"""The parts of an ONNX model: its graphs, its declarations of values, and its tensors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,10 +13,11 @@ DEFAULT_DOMAIN = ("", "ai.onnx")
 """The two names of ONNX's own domain."""
 
 FIRST_IR = 3
-"""The first version of the format whose models import opsets."""
+"""The first version of the file format whose models import opsets."""
 
 _DEEPEST = 33
-"""The most graphs that a graph is inside of: files have messages in 100 others, three a graph."""
+"""The most graphs that may enclose a graph. A file nests messages at most 100 deep, and each graph
+takes three of these levels."""
 
 TYPES = frozenset(helper.get_all_tensor_dtypes())
 """The numbers of ONNX's element types."""
@@ -30,7 +31,7 @@ CONSTANTS = {
     "value_string": onnx.TensorProto.STRING,
     "value_strings": onnx.TensorProto.STRING,
 }
-"""The type of a Constant by the attribute that holds it; `value` is a tensor of its own type."""
+"""The type of a Constant by the attribute that holds its value; the tensor `value` has its own."""
 
 
 def own_opsets(owner: Any) -> list[int]:
@@ -39,9 +40,10 @@ def own_opsets(owner: Any) -> list[int]:
 
 
 def graphs_in(graph: Any, depth: int = 0) -> Iterator[Any]:
-    """Go through the graphs inside a graph's nodes, and then the graph.
+    """Yield the graphs inside a graph's nodes, and then the graph itself.
 
-    In this order all can be edited: a change of an outer graph's nodes copies the inner ones.
+    In this order every graph can be edited, because changing an outer graph's nodes copies the
+    inner graphs.
     """
     if depth > _DEEPEST:
         raise UnsupportedError(
@@ -54,7 +56,7 @@ def graphs_in(graph: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def inner_graphs(node: Any) -> list[Any]:
-    """List the graphs that a node holds itself."""
+    """List the graphs that a node holds directly."""
     found: list[Any] = []
     for attribute in node.attribute:
         found += [attribute.g] * attribute.HasField("g")
@@ -63,7 +65,7 @@ def inner_graphs(node: Any) -> list[Any]:
 
 
 def declared_in(graph: Any) -> list[Any]:
-    """List what a graph declares of its values."""
+    """List a graph's declarations of values."""
     return [*graph.input, *graph.output, *graph.value_info]
 
 
@@ -77,7 +79,7 @@ def names_in(model: Any) -> set[str]:
 
 
 def unique_name(prefix: str, taken: set[str], number: int = 0) -> str:
-    """Return a name that nothing in the model has, and take it."""
+    """Return a name that nothing in the model has, and add it to `taken`."""
     while (name := f"{prefix}_{number}") in taken:
         number += 1
     taken.add(name)
@@ -85,13 +87,13 @@ def unique_name(prefix: str, taken: set[str], number: int = 0) -> str:
 
 
 def refill(field: Any, messages: Iterable[Any]) -> None:
-    """Fill a repeated field anew: a slice of one that holds messages takes no assignment."""
+    """Replace the messages of a repeated field, whose slices protobuf does not let one assign."""
     del field[:]
     field.extend(messages)
 
 
 def dtype_of(declared: Any) -> str | None:
-    """Name the dtype of a declared tensor, as executors do; None where it is not declared."""
+    """Name the dtype of a declared tensor as executors do; None where no type is declared."""
     if declared.elem_type not in TYPES:
         return None
     if declared.elem_type == onnx.TensorProto.STRING:
@@ -100,9 +102,9 @@ def dtype_of(declared: Any) -> str | None:
 
 
 def dims_of(declared: Any) -> Any:
-    """Return a declared shape as a tuple: numbers, symbols, and "?" for what is unknown, as is -1.
+    """Return a declared shape as numbers, symbols, and "?" for sizes that are unknown or negative.
 
-    None where not even the number of axes is known.
+    Return None where not even the rank is known.
     """
     if not declared.HasField("shape"):
         return None
@@ -113,7 +115,7 @@ def dims_of(declared: Any) -> Any:
 
 
 def name_of(node: Any) -> str:
-    """Name a node in an error: by its name or its results, and its operator."""
+    """Name a node in an error by its name or its results, and by its operator."""
     return f"node {node.name or ', '.join(node.output)!r} ({node.op_type})"
 
 
@@ -134,7 +136,7 @@ def read_tensor(owner: str, tensor: Any) -> Any:
     """Read a tensor of a model into a NumPy array; UnsupportedError if it is malformed."""
     try:
         if tensor.data_type == onnx.TensorProto.STRING:
-            # Not through a fixed width, which a single long string would make large.
+            # In an array of fixed width, a single long string would make every element large.
             words = np.empty(len(tensor.string_data), object)
             words[:] = [word.decode() for word in tensor.string_data]
             return words.reshape(tuple(tensor.dims))

@@ -1,4 +1,4 @@
-"""Running a node of a model: Tile and Expand on a library, what feeds them on NumPy."""
+"""Running a node of a model: Tile and Expand on a library, the nodes that feed them on NumPy."""
 
 from math import prod
 from typing import Any
@@ -24,7 +24,7 @@ _FEEDING = ("Constant", "Identity", "Shape", "Concat")
 
 
 def check_node(node: Any, opset: int) -> None:
-    """Refuse a node that is not run here; its tensors are checked with the graph's."""
+    """Refuse a node that cannot run here; its tensors are checked along with the graph's."""
     supported = (*VERSIONS, *_FEEDING)
     if node.domain not in DEFAULT_DOMAIN or node.op_type not in supported:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
@@ -37,7 +37,7 @@ def check_node(node: Any, opset: int) -> None:
             f"{name_of(node)}: {node.op_type} in opset {opset}: its first version is "
             f"{min(VERSIONS[node.op_type])}; import a newer opset"
         )
-    if "" in node.input:  # of a Concat, where ONNX's checker lets that pass
+    if "" in node.input:  # ONNX's checker lets that pass for a Concat
         raise UnsupportedError(f"{name_of(node)}: an input is missing")
     if node.op_type == "Constant" and sum(a.name in CONSTANTS for a in node.attribute) != 1:
         raise UnsupportedError(
@@ -54,7 +54,7 @@ def run_node(
     device: str | None = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Run a node that `check_node` passes; an error names it."""
+    """Run a node that `check_node` accepts; errors name the node."""
     try:
         match node.op_type:
             case "Constant":
@@ -67,7 +67,7 @@ def run_node(
                 return _concat(node, inputs, max_bytes)
             case _:
                 operator: Any = in_opset(node.op_type, opset)
-                # The reference evaluator checks no node before it runs.
+                # The reference evaluator does not check nodes before it runs them.
                 if operator is None or len(inputs) != (3 if operator is TILE_1 else 2):
                     raise UnsupportedError(
                         f"opset {opset} has no {node.op_type} of {len(inputs)} inputs"
@@ -92,7 +92,7 @@ def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
         raise DTypeError(f"the inputs have dtypes {', '.join(dtypes)}; they must be the same")
     found = [executor.shape("Concat", value) for executor, value in pairs]
     shapes = ", ".join(map(str, found))
-    # Texts of several widths become objects or the widest of them.
+    # Strings of several widths become objects, or strings of the greatest width.
     itemsize = max(executor.itemsize(value) for executor, value in pairs)
     nbytes = sum(map(prod, found)) * itemsize
     if max_bytes is not None and nbytes > max_bytes:

@@ -14,38 +14,38 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
 
     The published schema contradicts itself: it gives `tiles` and `axis` the type T
     of the input, a float, and declares T1 = int64 "to constrain tiles and axis's type"
-    without using it. This function takes both types, the letter and the intent. The
-    schema also says that the output has the shape of the input, which is so for
-    ``tiles = 1`` alone; here it has the shape of what is repeated.
+    without using it. This function takes both types: T by the letter of the schema,
+    int64 by its intent. The schema also says that the output has the shape of the
+    input, which is true only for ``tiles = 1``; here the output has the repeated shape.
 
     Parameters
     ----------
     input : array, shape (n0, n1, ...), dtype T
-        The array, of any library; T is float16, float32 or float64.
+        An array of any library; T is float16, float32 or float64.
     tiles : int, float, or array of one element, dtype T or int64
-        How often the axis is repeated, a whole number; 0 makes it empty.
+        How often the axis is repeated, a whole number; 0 makes the axis empty.
     axis : int, float, or array of one element, dtype T or int64
-        The axis, a whole number; a negative one counts from the end, as in later
-        operators: the schema does not say.
+        The axis, a whole number. A negative axis counts from the end, as in later
+        operators; the schema says nothing about it.
 
     Returns
     -------
     array, dtype T
-        Of the library and device of `input`, with memory of its own.
+        The result, of the library and device of `input`, with memory of its own.
 
     Raises
     ------
     RepeatsError
-        If `tiles` is negative, NaN or not whole, or not one element. One that is
-        neither of T nor int64 (bool, int32, another float, traced) is also a TypeError.
+        If `tiles` is negative, NaN or not whole, or not one element. The error is also a
+        TypeError if `tiles` is neither of T nor int64 (bool, int32, another float, traced).
     ShapeError
-        If `axis` is out of range, NaN or not whole, or not one element. One that
-        is neither of T nor int64 is also a TypeError. If `input` has a size that is not known.
+        If `axis` is out of range, NaN or not whole, or not one element. The error is also
+        a TypeError if `axis` is neither of T nor int64. If a size of `input` is not known.
     DTypeError
-        If `input` is not an array, or of another dtype.
+        If `input` is not an array, or is of another dtype than T.
     OutputTooLargeError
-        If the sizes of the result, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
+        or bytes.
 
     See Also
     --------
@@ -70,39 +70,39 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
 def tile_6(input: Any, repeats: Any) -> Any:
     """Repeat a tensor along each axis, as ONNX Tile of opsets 6 to 12 does.
 
-    It is `tile_13` without bfloat16.
+    It is the same as `tile_13` without bfloat16.
 
     Parameters
     ----------
     input : array, shape (n0, n1, ...), dtype T
-        The array, of any library; T is bool, any integer of 8 to 64 bits, float16,
+        An array of any library; T is bool, any integer of 8 to 64 bits, float16,
         float32, float64, complex64, complex128 or string.
     repeats : sequence of int, or array of int64, shape (rank of `input`,)
-        How often each axis is repeated; 0 makes it empty.
+        How often each axis is repeated; 0 makes the axis empty.
 
     Returns
     -------
     array, shape (r0 * n0, r1 * n1, ...), dtype T
-        Of the library and device of `input`, with memory of its own.
+        The result, of the library and device of `input`, with memory of its own.
 
     Raises
     ------
     RepeatsError
-        If `repeats` does not have one count for each axis, is not one-dimensional, or a
-        count is negative. Counts of another dtype than int64 (bool, int32, float,
-        traced) are also a TypeError.
+        If `repeats` does not have one count for each axis or is not one-dimensional, or
+        if a count is negative. The error is also a TypeError if counts have another dtype
+        than int64 (bool, int32, float) or are traced.
     ShapeError
-        If `input` has a size that is not known.
+        If a size of `input` is not known.
     DTypeError
-        If `input` is not an array, or of a dtype that T does not include.
+        If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
-        If the sizes of the result, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
+        or bytes.
 
     See Also
     --------
     tile_13 : The current version.
-    tileops.tile : The same without these limits: it pads, and takes every dtype.
+    tileops.tile : The same without these limits; it pads shapes and takes every dtype.
 
     References
     ----------
@@ -124,35 +124,35 @@ def tile_13(input: Any, repeats: Any) -> Any:
     Parameters
     ----------
     input : array, shape (n0, n1, ...), dtype T
-        The array, of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
+        An array of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
         float16, float32, float64, complex64, complex128 or string. A string tensor is
         an array of NumPy's str, its StringDType, or objects that are all str.
     repeats : sequence of int, or array of int64, shape (rank of `input`,)
-        How often each axis is repeated; 0 makes it empty.
+        How often each axis is repeated; 0 makes the axis empty.
 
     Returns
     -------
     array, shape (r0 * n0, r1 * n1, ...), dtype T
-        Of the library and device of `input`, with memory of its own.
+        The result, of the library and device of `input`, with memory of its own.
 
     Raises
     ------
     RepeatsError
-        If `repeats` does not have one count for each axis, is not one-dimensional, or a
-        count is negative. Counts of another dtype than int64 (bool, int32, float,
-        traced) are also a TypeError.
+        If `repeats` does not have one count for each axis or is not one-dimensional, or
+        if a count is negative. The error is also a TypeError if counts have another dtype
+        than int64 (bool, int32, float) or are traced.
     ShapeError
-        If `input` has a size that is not known.
+        If a size of `input` is not known.
     DTypeError
-        If `input` is not an array, or of a dtype that T does not include.
+        If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
-        If the sizes of the result, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
+        or bytes.
 
     See Also
     --------
-    infer_tile_shape : The shape of the result, where it is known in part.
-    tileops.tile : The same without these limits: it pads, and takes every dtype.
+    infer_tile_shape : The shape of the result where sizes are only partly known.
+    tileops.tile : The same without these limits; it pads shapes and takes every dtype.
 
     References
     ----------
@@ -172,39 +172,39 @@ def tile_13(input: Any, repeats: Any) -> Any:
 def expand_8(input: Any, shape: Any) -> Any:
     """Broadcast a tensor and a shape, as ONNX Expand of opsets 8 to 12 does.
 
-    It is `expand_13` without bfloat16.
+    It is the same as `expand_13` without bfloat16.
 
     Parameters
     ----------
     input : array, shape (n0, n1, ...), dtype T
-        The array, of any library; T is bool, any integer of 8 to 64 bits, float16,
+        An array of any library; T is bool, any integer of 8 to 64 bits, float16,
         float32, float64, complex64, complex128 or string.
     shape : sequence of int, or array of int64, rank 1
-        The sizes to broadcast with, aligned on the right; of two sizes that differ
-        one must be 1.
+        The sizes to broadcast with, aligned on the right. Of two sizes that differ, one
+        must be 1.
 
     Returns
     -------
     array, dtype T
-        Of the library and device of `input`, with memory of its own.
+        The result, of the library and device of `input`, with memory of its own.
 
     Raises
     ------
     ShapeError
         If two sizes differ and neither is 1, if a size is negative, if `shape` is not
-        one-dimensional, if `input` has a size that is not known, or if the result has more
-        axes than the library's arrays can have (64 in NumPy). Sizes of another dtype than
-        int64 (bool, int32, float, traced) are also a TypeError.
+        one-dimensional, if a size of `input` is not known, or if the result has more axes
+        than the library's arrays can have (64 in NumPy). The error is also a TypeError if
+        sizes have another dtype than int64 (bool, int32, float) or are traced.
     DTypeError
-        If `input` is not an array, or of a dtype that T does not include.
+        If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
-        If the sizes of the result, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
+        or bytes.
 
     See Also
     --------
     expand_13 : The current version.
-    tileops.expand : The same without these limits, and without a copy where it can.
+    tileops.expand : The same without these limits, and without a copy where possible.
 
     References
     ----------
@@ -226,35 +226,35 @@ def expand_13(input: Any, shape: Any) -> Any:
     Parameters
     ----------
     input : array, shape (n0, n1, ...), dtype T
-        The array, of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
+        An array of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
         float16, float32, float64, complex64, complex128 or string. A string tensor is
         an array of NumPy's str, its StringDType, or objects that are all str.
     shape : sequence of int, or array of int64, rank 1
-        The sizes to broadcast with, aligned on the right; of two sizes that differ
-        one must be 1. It may be shorter than the rank of `input`.
+        The sizes to broadcast with, aligned on the right. Of two sizes that differ, one
+        must be 1. It may be shorter than the rank of `input`.
 
     Returns
     -------
     array, dtype T
-        Of the library and device of `input`, with memory of its own.
+        The result, of the library and device of `input`, with memory of its own.
 
     Raises
     ------
     ShapeError
         If two sizes differ and neither is 1, if a size is negative, if `shape` is not
-        one-dimensional, if `input` has a size that is not known, or if the result has more
-        axes than the library's arrays can have (64 in NumPy). Sizes of another dtype than
-        int64 (bool, int32, float, traced) are also a TypeError.
+        one-dimensional, if a size of `input` is not known, or if the result has more axes
+        than the library's arrays can have (64 in NumPy). The error is also a TypeError if
+        sizes have another dtype than int64 (bool, int32, float) or are traced.
     DTypeError
-        If `input` is not an array, or of a dtype that T does not include.
+        If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
-        If the sizes of the result, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
+        or bytes.
 
     See Also
     --------
-    infer_expand_shape : The shape of the result, where it is known in part.
-    tileops.expand : The same without these limits, and without a copy where it can.
+    infer_expand_shape : The shape of the result where sizes are only partly known.
+    tileops.expand : The same without these limits, and without a copy where possible.
 
     References
     ----------
@@ -272,7 +272,7 @@ def expand_13(input: Any, shape: Any) -> Any:
 
 
 def apply(operator: Operator, input: Any, *counts: Any, max_bytes: int | None = None) -> Any:
-    """Apply a version to what its node has as inputs."""
+    """Apply a version of an operator to the inputs of its node."""
     if operator is TILE_1:
         executor = execute.executor_of(TILE_1.name, input)
         dtype = executor.dtype(executor.array(input))

@@ -22,7 +22,7 @@ from tileops.errors import ShapeError
 FLOATS = {"float16": "tensor(float16)", "float32": "tensor(float)", "float64": "tensor(double)"}
 
 INT64 = "int64"
-"""The dtype of ONNX's counts; those of Tile-1 may have the input's instead."""
+"""The dtype of ONNX's counts; those of Tile-1 may have the input's dtype instead."""
 
 _ALL_6 = {
     **{name: f"tensor({name})" for name in ("bool", "complex64", "complex128", "string")},
@@ -50,7 +50,7 @@ def _expand(version: int, dtypes: dict[str, str]) -> Operator:
 
 
 def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]) -> Aligned:
-    """Tile of one axis: the counts are how often, and which axis."""
+    """Align Tile-1, whose counts say how often an axis is repeated, and which axis."""
     tiles, axis = counts
     rank = len(shape)
     if not -rank <= axis < rank:
@@ -84,7 +84,7 @@ VERSIONS = {
 
 
 def in_opset(op_type: str, opset: int) -> Operator | None:
-    """Return the version of an operator that an opset has; None where it has none."""
+    """Return the version of an operator that an opset has; None if it has none."""
     versions = VERSIONS[op_type]
     since = max((version for version in versions if version <= opset), default=None)
     return None if since is None else versions[since]

@@ -1,6 +1,6 @@
 """How `tiles` and `axis` of ONNX Tile-1 are read.
 
-Both are numbers of the input's own float type T, as the schema says, or int64, as it means.
+Both are numbers of the input's own float type T, as the schema says, or of int64, as it intends.
 """
 
 from contextlib import suppress
@@ -19,9 +19,9 @@ ARGUMENTS = (TILE_1.argument, Argument("Tile-1", "axis", ShapeError, ""))
 
 
 def count_dtypes(dtype: str | None) -> tuple[str, ...]:
-    """Name the dtypes of tiles and axis for an input's, which is refused if it is none of T.
+    """Name the dtypes that `tiles` and `axis` may have; refuse an input's dtype that T lacks.
 
-    For None, an input whose dtype is not known, all that they may have.
+    If the input's dtype is not known (None), name all dtypes that they may have.
     """
     if dtype is None:
         return (*FLOATS, INT64)
@@ -30,7 +30,7 @@ def count_dtypes(dtype: str | None) -> tuple[str, ...]:
 
 
 def check_count_dtype(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -> None:
-    """Refuse a number of another dtype than the input's type T, or int64."""
+    """Refuse a count whose dtype is neither the input's type T nor int64."""
     if dtype not in dtypes:
         raise argument.type_error(
             f"{argument.operator_name}: {argument.name} is of {dtype}; {argument.operator_name} "
@@ -40,7 +40,7 @@ def check_count_dtype(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -
 
 
 def read_tiles_and_axis(dtypes: tuple[str, ...], tiles: Any, axis: Any) -> tuple[int, ...]:
-    """Turn each into an int: a number, or an array of one element of one of these dtypes."""
+    """Turn `tiles` and `axis` into ints, from numbers or from arrays of one element of `dtypes`."""
     pairs = zip(ARGUMENTS, (tiles, axis), strict=True)
     return tuple(_read_whole(argument, value, dtypes) for argument, value in pairs)
 
@@ -57,7 +57,7 @@ def _read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
                 f"such as 2 or 2.0"
             )
         return int(value)
-    with suppress(Exception):  # it is anybody's code
+    with suppress(Exception):  # `__index__` is anybody's code
         if not isinstance(value, bool | float):
             return index(value)
     raise _no_number(argument, describe(value), dtypes)

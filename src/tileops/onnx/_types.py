@@ -1,4 +1,4 @@
-"""The types of a model's values: what its nodes take and make, known before any of them runs."""
+"""The types of a model's values, which are checked before any of its nodes runs."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from tileops.onnx._models import constant_of, name_of
 from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset
 
 _NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
-"""The names of types by their numbers: protobuf writes a list of all to look one up."""
+"""The names of types by their numbers; protobuf's own look-up builds a list of all names."""
 
 
 def check_types(graph: Any, opset: int) -> None:
-    """Refuse nodes of types that their opset lacks, and values that are declared of others.
+    """Refuse nodes of types that their opset lacks, and values declared with a wrong type.
 
-    The nodes are those that `check_node` passes, in a model that ONNX's checker passes.
+    The nodes must have passed `check_node`, and the model ONNX's checker.
     """
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
@@ -45,8 +45,9 @@ def _check_declared(value: Any, found: int, maker: str | None) -> None:
 
 def _check_inputs(node: Any, opset: int, types: list[int], schemas: list[Any]) -> None:
     is_tile_1 = node.op_type in VERSIONS and in_opset(node.op_type, opset) is TILE_1
-    for i, found in enumerate(types[:1] if is_tile_1 else types):  # its counts may be int64, too
-        # The last may be any number.
+    # The counts of a Tile-1 are left out, because they may be of T or int64.
+    for i, found in enumerate(types[:1] if is_tile_1 else types):
+        # The last parameter may stand for any number of inputs.
         parameters = [schema.inputs[min(i, len(schema.inputs) - 1)] for schema in schemas]
         _check(node, opset, f"its input {node.input[i]!r} is", found, parameters)
     if node.op_type == "Concat" and len(set(types)) > 1:
@@ -57,7 +58,7 @@ def _check_inputs(node: Any, opset: int, types: list[int], schemas: list[Any]) -
 
 
 def _check(node: Any, opset: int, what: str, found: int, parameters: list[Any]) -> None:
-    """Refuse a type that a parameter does not have, given as in the opset and as in the latest."""
+    """Refuse a type that a parameter lacks; it is given as in the opset and as in the latest."""
     taken, latest = (parameter.types for parameter in parameters)
     if _name(found) not in taken:
         remedy = ", or import an opset that has it" if _name(found) in latest else ""
@@ -68,7 +69,7 @@ def _check(node: Any, opset: int, what: str, found: int, parameters: list[Any]) 
 
 
 def _result_type(node: Any, types: dict[str, int]) -> int:
-    """Return the type of what a node makes."""
+    """Return the type of a node's result."""
     match node.op_type:
         case "Constant":
             return int(constant_of(node).data_type)
@@ -79,5 +80,5 @@ def _result_type(node: Any, types: dict[str, int]) -> int:
 
 
 def _name(number: int) -> str:
-    """Name a type as schemas do; one that is none, which the checker may pass, by its number."""
+    """Name a type as schemas do; an invalid type, which the checker may pass, by its number."""
     return f"tensor({_NAMES.get(number, number)})"

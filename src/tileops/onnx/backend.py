@@ -36,14 +36,14 @@ __all__ = ["for_library"]
 
 
 def for_library(name: str) -> type[Backend]:
-    """Return ONNX's backend interface over the arrays of a library.
+    """Return ONNX's backend interface for the arrays of a library.
 
     The class runs models of Tile and Expand nodes, in every version, and of the nodes
     that feed them: Constant, Identity, Shape and Concat. It has the methods of
     ``onnx.backend.base.Backend``: ``prepare``, ``run_model``, ``run_node``,
-    ``supports_device`` and ``is_compatible``. Each of the first three takes
-    ``max_bytes=``, the most bytes that one node may write, for models that you do not
-    trust. A model of n nodes can still hold n times as much.
+    ``supports_device`` and ``is_compatible``. For models that you do not trust, the
+    first three take ``max_bytes=``, the most bytes that one node may write. A model of
+    n nodes can still hold n times as much.
 
     Parameters
     ----------
@@ -60,31 +60,32 @@ def for_library(name: str) -> type[Backend]:
     ------
     UnsupportedError
         If there is no such library. By ``prepare``: if a node is of another kind, which
-        the text names; if the opset is newer than the installed onnx; if a tensor is
-        sparse or its data lie outside of the model, which is never followed. A model
-        that is malformed is refused by ``onnx.checker``, with a ValidationError.
+        the message names; if the opset is newer than the installed onnx; if a tensor is
+        sparse, or its data lie outside of the model, from where they are never read. A
+        malformed model is refused by ``onnx.checker``, with a ValidationError.
     ShapeError, DTypeError
-        By ``run``: if an input is not of the shape or type that the model declares, or
-        if the library does not have that type. By ``prepare``: if that is so of an
-        initializer for an input; if a node has a type that its opset lacks, or a value is
-        declared of another type than it has.
+        By ``run``: if an input does not have the shape or type that the model declares, or
+        if the library does not have that type. By ``prepare``: if an initializer for an
+        input does not have the declared shape or type; if a node has a type that its opset
+        lacks; if a value is declared with another type than it has.
     TileOpsError
-        By ``run``: what the operators refuse, with the name of the node.
+        By ``run``: if an operator refuses its inputs; the message names the node.
 
     See Also
     --------
-    tileops.onnx.reference.ops : Whole models, on ONNX's reference evaluator.
+    tileops.onnx.reference.ops : Run whole models on ONNX's reference evaluator.
 
     Notes
     -----
-    Types are checked before anything runs, but for those of a Tile-1's counts; shapes and
-    counts when a node runs. Shapes that are declared for outputs are not compared with
-    those of the results, nor two sizes for which an input declares the same symbol.
+    Types are checked before anything runs, except those of a Tile-1's counts; shapes and
+    counts are checked when a node runs. The declared shapes of outputs are not compared
+    with the shapes of the results, and sizes for which an input declares the same symbol
+    are not compared with each other.
 
-    A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; without one it is the library's
-    default. Inputs are a list, or a dict by name, of arrays of NumPy or of the library. The
-    outputs are arrays of the library if an input was, else NumPy arrays. They share
-    no memory with the inputs, the model or each other.
+    A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; the default is the library's
+    default device. Inputs are a list, or a dict by name, of arrays of NumPy or of the
+    library. The outputs are arrays of the library if any input is, otherwise NumPy arrays.
+    They share no memory with the inputs, the model or each other.
 
     Examples
     --------
@@ -112,13 +113,13 @@ def _backend_of(executor: Executor) -> type[Backend]:
 
 
 class _LibraryBackend(Backend):
-    """The interface, for the library whose executor a subclass names."""
+    """The backend interface, for the library whose executor a subclass sets."""
 
     executor: ClassVar[Executor]
 
     @classmethod
     def is_compatible(cls, model: Any, device: str | None = None, **_kwargs: Any) -> bool:
-        """Whether `prepare` takes a model."""
+        """Whether `prepare` accepts a model."""
         try:
             cls.prepare(model, device)
         except (TileOpsError, onnx.checker.ValidationError):
@@ -127,10 +128,10 @@ class _LibraryBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether the library has a device here, such as "CPU", "CUDA" or "CUDA:1"."""
+        """Whether the library has this device here, such as "CPU", "CUDA" or "CUDA:1"."""
         try:
             return cls.executor.find_device(device) is not None
-        except Exception:  # noqa: BLE001 (a driver that is missing has many faces)
+        except Exception:  # noqa: BLE001 (a missing driver raises errors of many types)
             return False
 
     @classmethod
@@ -161,7 +162,7 @@ class _LibraryBackend(Backend):
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
             raise UnsupportedError("the graph lists an output twice")
-        nodes, inputs = deepcopy((list(graph.node), inputs))  # the model may be changed later
+        nodes, inputs = deepcopy((list(graph.node), inputs))  # the caller may change the model
         return _Prepared(nodes, inputs, outputs, constants, opset, cls.executor, device, max_bytes)
 
     @classmethod
@@ -182,7 +183,7 @@ class _LibraryBackend(Backend):
         node: Any,
         inputs: Any,
         device: str | None = None,
-        outputs_info: Any = None,  # noqa: ARG003 (the interface has it)
+        outputs_info: Any = None,  # noqa: ARG003 (part of the interface)
         *,
         opset_version: int | None = None,
         max_bytes: int | None = None,
@@ -202,7 +203,7 @@ class _LibraryBackend(Backend):
             super().run_node(node, inputs, opset_version=opset)  # type: ignore[arg-type]
         alone = deepcopy(node)
         if not isinstance(inputs, Mapping) and len(set(node.input)) < len(node.input):
-            # A name stands there twice, and may have two values.
+            # Two inputs have the same name, but may have different values.
             alone.input[:] = [f"{name} (input {i})" for i, name in enumerate(node.input)]
         undeclared = dict.fromkeys(alone.input, onnx.TypeProto.Tensor())
         prepared = _Prepared(
@@ -226,7 +227,7 @@ class _LibraryBackend(Backend):
 
 @dataclass(eq=False)
 class _Prepared(BackendRep):
-    """A checked graph, whose nodes run in their order."""
+    """A checked graph, whose nodes run in the order in which it lists them."""
 
     nodes: Sequence[Any]
     inputs: Mapping[str, Any]
@@ -239,7 +240,7 @@ class _Prepared(BackendRep):
 
     def __post_init__(self) -> None:
         made = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
-        # How the outputs are copied that no Tile or Expand makes.
+        # The operators that copy those outputs which no Tile or Expand makes.
         self._copies = {
             name: Operator(TILE.argument._replace(operator_name=f"output {name!r}"), TILE.align)
             for name in self.outputs
@@ -275,7 +276,7 @@ class _Prepared(BackendRep):
         return tuple(results)
 
     def _bind(self, inputs: Any) -> dict[str, Any]:
-        """Give each input its name, and refuse what the graph does not take."""
+        """Assign names to the given inputs, and refuse inputs that the graph does not take."""
         required = [name for name in self.inputs if name not in self.constants]
         if isinstance(inputs, Mapping):
             given = dict(inputs)
@@ -316,7 +317,7 @@ def _wanted(required: list[str]) -> str:
 
 def _check_is_tensor(value: Any) -> None:
     kind = value.type.WhichOneof("value")
-    if not value.type.tensor_type.elem_type:  # none has one that is no tensor
+    if not value.type.tensor_type.elem_type:  # only tensors have an element type
         raise UnsupportedError(
             f"input {value.name!r} is declared as {kind or 'nothing'}, not as a tensor of some "
             f"type; only tensors are run"
@@ -324,7 +325,7 @@ def _check_is_tensor(value: Any) -> None:
 
 
 def _check_input(name: str, value: Any, declared: Any) -> None:
-    """Refuse an array that is not of the type, or of a shape, that a model declares."""
+    """Refuse an array that does not have the type or the shape that a model declares."""
     executor = execute.executor_of(f"input {name!r}", value)
     expected = dtype_of(declared)
     if expected is not None and executor.dtype(value) != expected:

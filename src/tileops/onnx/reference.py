@@ -1,4 +1,4 @@
-"""Tile and Expand for ONNX's reference evaluator: strict, and bit for bit."""
+"""Tile and Expand for ONNX's reference evaluator, strict and exact to the bit."""
 
 from typing import Any, ClassVar
 
@@ -15,15 +15,15 @@ __all__ = ["ops"]
 def ops(library: str = "numpy") -> list[type[OpRun]]:
     """Return implementations of Tile and Expand for ``onnx.reference.ReferenceEvaluator``.
 
-    The evaluator's own pad repeats, let negative counts pass on empty tensors and
-    multiply by ones, which changes NaN payloads and fails for strings. These follow the
-    version of the model's opset.
+    The evaluator's own implementations pad repeats, accept negative counts for empty
+    tensors, and multiply by ones, which changes NaN payloads and fails for strings. Those
+    returned here follow the version of the operator in the model's opset.
 
     Parameters
     ----------
     library : str, default "numpy"
         Where the two operators run: a name that `tileops.onnx.backend.for_library`
-        takes. All else runs on NumPy, and values are carried between the two.
+        takes. All other nodes run on NumPy, and values are carried between the two.
 
     Returns
     -------
@@ -35,17 +35,17 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     UnsupportedError
         If there is no such library.
     TileOpsError
-        By the evaluator's ``run``: what the operators refuse, with the name of the node.
-        Inside a subgraph the evaluator wraps those that are TypeErrors.
+        By the evaluator's ``run``: if an operator refuses its inputs; the message names the
+        node. Inside a subgraph the evaluator wraps those errors that are TypeErrors.
 
     See Also
     --------
-    tileops.onnx.backend.for_library : Models of Tile and Expand alone.
+    tileops.onnx.backend.for_library : Run models of Tile and Expand only.
 
     Notes
     -----
-    The evaluator does not pass them on to the functions of a model, in which its own run:
-    inline these first, with ``onnx.inliner.inline_local_functions(model, True)``.
+    Inside the functions of a model, the evaluator runs its own implementations. Inline the
+    functions first, with ``onnx.inliner.inline_local_functions(model, True)``.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
 
 
 class _RunOnLibrary(OpRun):
-    """An operator whose name is the class's, in the version of the model's opset."""
+    """The operator that a subclass is named after, in the version of the model's opset."""
 
     op_domain = ""
     executor: ClassVar[Executor]
@@ -81,7 +81,7 @@ class _RunOnLibrary(OpRun):
         return (to_host(self.op_type, result),)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Run; what the operator refuses stays the error that says so."""
+        """Run the operator, and raise its own errors in place of the evaluator's TypeErrors."""
         try:
             return super().run(*args, **kwargs)  # type: ignore[no-untyped-call]
         except TypeError as error:

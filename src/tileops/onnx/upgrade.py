@@ -1,4 +1,4 @@
-"""Upgrade of a model's Tile-1 nodes to Tile-13, which ONNX's version converter does not do."""
+"""Upgrade of a model's Tile-1 nodes to Tile-13, which ONNX's version converter cannot do."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -39,25 +39,26 @@ from tileops.onnx._tile_1 import (
 __all__ = ["upgrade"]
 
 _STAND_IN = "tileops.upgrade"
-"""The domain that Tile-1 nodes are in while others are converted."""
+"""The domain in which Tile-1 nodes are hidden while the converter handles the other nodes."""
 
 
 def upgrade(model: Any) -> Any:
     """Rewrite each Tile-1 of a model as Tile-13, and raise its opset to 13.
 
     All other nodes are converted by ``onnx.version_converter``, which has no adapter
-    for Tile-1 and fails on a model with one.
+    for Tile-1 and fails on a model that contains one.
 
     Where `tiles` and `axis` are constants and the rank is known, the new node's repeats
-    are a constant. Else a few standard nodes compute them when the model runs; a `tiles`
-    that is not whole, and an `axis` that is not whole or out of range, still fail then.
-    An initializer that is an input, too, is not a constant: a caller may override it.
+    are a constant. Otherwise a few standard nodes compute the repeats when the model
+    runs; the run then still fails if `tiles` is not whole, or if `axis` is not whole or
+    out of range. An initializer that is also an input is not a constant, because a
+    caller may override it.
 
     Parameters
     ----------
     model : onnx.ModelProto
-        The model; it is not changed. One without a Tile-1 is returned as a copy, its
-        opset as it was.
+        The model, which is not changed. A model without a Tile-1 is returned as a copy,
+        with the same opset.
 
     Returns
     -------
@@ -67,24 +68,24 @@ def upgrade(model: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If a constant `tiles` is negative or not whole; if it is of a type that `tile_1`
-        refuses, also a TypeError.
+        If a constant `tiles` is negative or not whole. If it is of a type that `tile_1`
+        refuses, the error is also a TypeError.
     ShapeError
-        If a constant `axis` is not whole, or out of range; if it is of a type that
-        `tile_1` refuses, also a TypeError.
+        If a constant `axis` is not whole, or out of range. If it is of a type that
+        `tile_1` refuses, the error is also a TypeError.
     DTypeError
         If the input of a Tile-1 is not a float tensor, or `model` is not a model.
     OutputTooLargeError
         If a constant `tiles` makes the result larger than 2**63-1 elements or bytes, as far
         as the sizes of the input are known.
     UnsupportedError
-        If the version converter cannot convert another node, such as Pad-1; the text names the
-        node and quotes the converter. If it is known to change what another node means:
-        an arithmetic node's ``axis`` of old broadcasting, a Hardmax that flattens, PRelu by
-        channels, an Upsample that interpolates, a Dropout that trains, a BatchNormalization
-        whose outputs do not tell whether it does, and graphs inside nodes of other domains.
-        If a function has a Tile-1, or the model has functions beside one; if it has data
-        that are sparse or lie outside of it.
+        If the version converter cannot convert another node, such as Pad-1; the message names
+        the node and quotes the converter. If the converter is known to change the meaning of
+        another node: an arithmetic node with an ``axis`` of old broadcasting, a Hardmax that
+        flattens, a PRelu by channels, an Upsample that interpolates, a Dropout that trains, a
+        BatchNormalization whose outputs do not tell whether it trains, or a node of another
+        domain with graphs inside. If a function has a Tile-1, or the model has both a Tile-1
+        and functions. If a model with a Tile-1 has data that are sparse or lie outside of it.
     onnx.checker.ValidationError
         If a model with a Tile-1 is malformed.
 
@@ -126,10 +127,12 @@ def upgrade(model: Any) -> Any:
     for node in tiles:
         node.domain = _STAND_IN
     result.opset_import.append(helper.make_opsetid(_STAND_IN, 1))
-    # Opset 6 has a Tile with constant repeats, through which ONNX infers the shapes that
-    # other nodes' adapters ask for, and opset 13 has the nodes that compute repeats.
+    # The conversion takes two steps. Opset 6 has a Tile with constant repeats, through which ONNX
+    # infers the shapes that other nodes' adapters ask for; opset 13 has the nodes that compute
+    # repeats.
     result = convert(result, 6, model)
-    while _rewrite(result, _constant_repeats):  # the sizes of a Tile may tell another node's rank
+    # This repeats because the result of one Tile may determine the rank of another Tile's input.
+    while _rewrite(result, _constant_repeats):
         pass
     for graph, types, _ in _scopes(result):
         _check_meanings(graph, types)
@@ -196,10 +199,10 @@ def _check_meanings(graph: Any, types: Any) -> None:
 
 
 def _scopes(model: Any) -> Iterator[Any]:
-    """List each graph, with the types and constants that its nodes see; inner graphs first."""
+    """Yield each graph with the types and constants that its nodes see, inner graphs first."""
     seen = deepcopy(model)
     for graph in graphs_in(seen.graph):
-        for node in _stand_ins(graph):  # a Tile of unknown repeats, whose rank ONNX infers
+        for node in _stand_ins(graph):  # becomes a Tile of unknown repeats: ONNX infers its rank
             node.domain, node.input[1] = "", ""
             del node.input[2:]
     try:
@@ -224,7 +227,7 @@ def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[An
 
 
 def _annotate(graph: Any, types: Any) -> None:
-    """Declare the rank of the stand-ins' results, where it is known: the converter infers none."""
+    """Declare the known ranks of the stand-ins' results, because the converter infers none."""
     declared = {v.name for v in declared_in(graph) if v.type.tensor_type.HasField("shape")}
     for node in _stand_ins(graph):
         output = node.output[0]
@@ -236,7 +239,7 @@ def _annotate(graph: Any, types: Any) -> None:
 
 
 def _rewrite(model: Any, make_repeats: Any) -> bool:
-    """Put a Tile in the place of each stand-in for which repeats can be made; tell if any was."""
+    """Replace each stand-in for which repeats can be made by a Tile; return whether any was."""
     taken = names_in(model)
     is_changed = False
     for graph, types, constants in _scopes(model):
@@ -252,7 +255,7 @@ def _rewrite(model: Any, make_repeats: Any) -> bool:
 
 
 def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: Any) -> list[Any]:
-    """Return the nodes that take a stand-in's place; none if no repeats can be made yet."""
+    """Return the nodes that replace a stand-in; none if its repeats cannot be made yet."""
     made = _Nodes(taken, node.output[0])
     try:
         repeats = make_repeats(node, types, constants, made)
@@ -267,7 +270,7 @@ def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: An
 
 
 def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str | None:
-    """Make repeats of constant counts, where the input's rank is known."""
+    """Make constant repeats from constant counts, if the input's rank is known."""
     data, tiles, axis = node.input
     shape = dims_of(_type_of(data, types))
     dtypes = _check_types(node, types)
@@ -277,16 +280,17 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
     counts = read_tiles_and_axis(dtypes, *values)
     shape, repeats = TILE_1.align(TILE_1.argument, shape, counts)
     result = tuple(n * r if known(n) else n for n, r in zip(shape, repeats, strict=True))
-    # Where the input's type is not known, the narrowest that it may have comes first.
+    # Where the input's type is not known, `dtypes` begins with the narrowest that it may have.
     check_size(TILE_1.argument, result, np.dtype(dtypes[0]).itemsize)
     return made.constant(np.array(repeats, np.int64))
 
 
 def _computed_repeats(node: Any, types: Any, _constants: Any, made: "_Nodes") -> str:
-    """Compute repeats when the model runs: ones, with tiles put at axis."""
+    """Add nodes that compute repeats when the model runs: ones, with `tiles` put at `axis`."""
     data, tiles, axis = node.input
     _check_types(node, types)
-    # A Tile refuses a negative count, and ScatterElements an index out of range.
+    # Numbers that are not whole become invalid ones: a Tile refuses a negative count, and
+    # ScatterElements an index out of range.
     count = made.whole(tiles, otherwise=-1)
     index = made.whole(axis, otherwise=-(2**62))
     rank = made.add("Shape", made.add("Shape", data))
@@ -296,7 +300,7 @@ def _computed_repeats(node: Any, types: Any, _constants: Any, made: "_Nodes") ->
 
 
 def _check_types(node: Any, types: Any) -> tuple[str, ...]:
-    """Refuse types that Tile-1 does not take; give those of the counts."""
+    """Refuse types that Tile-1 does not take, and return the dtypes that its counts may have."""
     data, *counts = (dtype_of(_type_of(name, types)) for name in node.input)
     dtypes = count_dtypes(data)
     for argument, dtype in zip(ARGUMENTS, counts, strict=True):
@@ -310,7 +314,7 @@ def _type_of(name: str, types: Any) -> Any:
 
 
 def _drop_unused(model: Any, names: set[str]) -> None:
-    """Remove constants of these names that nothing uses any more."""
+    """Remove those constants of these names that nothing uses any more."""
     graphs = list(graphs_in(model.graph))
     used = {name for graph in graphs for node in graph.node for name in node.input}
     used |= {value.name for graph in graphs for value in (*graph.input, *graph.output)}
@@ -323,24 +327,24 @@ def _drop_unused(model: Any, names: set[str]) -> None:
 
 
 class _Nodes:
-    """New nodes, whose results have names that nothing in the model has."""
+    """New nodes, whose results have names that nothing else in the model has."""
 
     def __init__(self, taken: set[str], prefix: str) -> None:
         self._taken, self._prefix = taken, prefix
         self.nodes: list[Any] = []
 
     def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node and give the name of its result."""
+        """Add a node and return the name of its result."""
         name = unique_name(f"{self._prefix}_{op_type}", self._taken, len(self.nodes))
         self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         return name
 
     def constant(self, value: Any) -> str:
-        """Add a constant."""
+        """Add a constant and return its name."""
         return self.add("Constant", value=numpy_helper.from_array(value))
 
     def whole(self, number: str, otherwise: int) -> str:
-        """Make int64 of shape (1,) of one number; `otherwise` of one that is not whole."""
+        """Turn one number into int64 of shape (1,), or into `otherwise` if it is not whole."""
         integer = self.add("Cast", number, to=onnx.TensorProto.INT64)
         exact, back = (self.add("Cast", n, to=onnx.TensorProto.DOUBLE) for n in (number, integer))
         is_whole = self.add("Equal", exact, back)
