@@ -1,8 +1,8 @@
-"""The matrix: each array library in an environment of its own, and the checks of the code.
+"""The test matrix, with each array library in its own environment, and the checks of the code.
 
-``nox`` runs all of it but the benchmarks, the oldest releases (NumPy's it does run) and the newer
-Pythons; ``nox -s tests-torch`` one session; arguments after ``--`` go to pytest. ``nox -s bench``
-measures, and ``nox -s gpu`` on a GPU.
+``nox`` runs all sessions except the benchmarks, the newer Pythons, and the oldest releases of all
+libraries other than NumPy. ``nox -s tests-torch`` runs one session; arguments after ``--`` go to
+pytest. ``nox -s bench`` runs the benchmarks on the CPU, and ``nox -s gpu`` those on a GPU.
 """
 
 import shutil
@@ -29,19 +29,19 @@ PUBLIC = (
     "src/tileops/onnx/reference.py",
     "src/tileops/onnx/upgrade.py",
 )
-"""The modules whose docstrings people read as reference."""
+"""The modules whose docstrings are the reference documentation."""
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 
 def install(session: nox.Session, *packages: str, group: str) -> None:
-    """Install the project with these packages and a dependency group, at the pinned versions."""
+    """Install these packages and a dependency group, at the pinned versions."""
     wanted = nox.project.dependency_groups(PYPROJECT, group)
     session.install("-c", "constraints.txt", *wanted, *packages)
 
 
 def run_tests(session: nox.Session, library: str, *packages: str) -> None:
-    """Run the tests of a library where no other array library but NumPy is installed."""
+    """Run the tests of a library in an environment with no other array library except NumPy."""
     install(session, *packages, group="test")
     session.run("pytest", "--isolated", "--library", library, *session.posargs)
 
@@ -62,7 +62,7 @@ def tests_strict(session: nox.Session) -> None:
 @nox.parametrize("library", ["marray", "ndonnx", "sparse"])
 def tests_others(session: nox.Session, library: str) -> None:
     """Libraries of the Array API standard that have no module here."""
-    run_tests(session, library, ".[onnx]", library, "onnxruntime")  # by which ndonnx computes
+    run_tests(session, library, ".[onnx]", library, "onnxruntime")  # ndonnx computes by it
 
 
 @nox.session(name="tests-torch")
@@ -93,7 +93,7 @@ def tests_cupy(session: nox.Session) -> None:
 
 @nox.session(default=False, python=["3.12", "3.13", "3.14"])
 def pythons(session: nox.Session) -> None:
-    """NumPy on the newer Pythons, those that are installed."""
+    """NumPy on those of the newer Pythons that are installed."""
     run_tests(session, "numpy", ".[cli,onnx]", "ml_dtypes")
 
 
@@ -106,18 +106,18 @@ def floors_numpy(session: nox.Session) -> None:
 @nox.session(default=False, python="3.11")
 @nox.parametrize("library", ["torch", "jax", "dask"])
 def floors(session: nox.Session, library: str) -> None:
-    """PyTorch, JAX or Dask on the oldest; PyTorch's brings gigabytes of CUDA packages along."""
+    """PyTorch, JAX or Dask on the oldest releases; PyTorch's installs gigabytes for CUDA."""
     run_oldest(session, library)
 
 
 def run_oldest(session: nox.Session, library: str) -> None:
-    """Run the tests of a library on the oldest releases of it and of what all libraries need."""
+    """Run the tests of a library on its oldest release and those of the common dependencies."""
     project = PYPROJECT["project"]
     extras = project["optional-dependencies"]
     wanted = map(Requirement, [*project["dependencies"], *extras.get(library, ()), *extras["onnx"]])
     pins = {requirement.name: oldest(requirement) for requirement in wanted}
     if library != "numpy":
-        # What compiles and traces goes through it, and the newest serves all of them.
+        # Compilation and tracing go through array-api-compat, whose newest release works with all.
         del pins["array-api-compat"]
     constraints = Path(session.create_tmp()) / "constraints.txt"
     newest = Path("constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -128,20 +128,20 @@ def run_oldest(session: nox.Session, library: str) -> None:
     others = {"numpy": ["ml_dtypes"], "torch": ["onnxruntime", "onnxscript"]}.get(library, [])
     test = nox.project.dependency_groups(PYPROJECT, "test")
     session.install("-c", str(constraints), *test, f".[{extra}cli,onnx]", *others)
-    # What the libraries' own functions do is told of their newest releases.
+    # tests/test_peers.py describes the libraries' own functions in their newest releases.
     options = ("--isolated", "--library", library, "--ignore", "tests/test_peers.py")
     session.run("pytest", *options, *session.posargs)
 
 
 def oldest(requirement: Requirement) -> str:
-    """Give the version that a requirement begins with."""
+    """Return the lowest version that a requirement allows."""
     (floor,) = (part.version for part in requirement.specifier if part.operator == ">=")
     return floor
 
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Thousands of random models on ONNX's tools, onnxruntime and OpenVINO, and here."""
+    """Thousands of random models, run by ONNX's tools, onnxruntime and OpenVINO, and here."""
     install(session, ".[onnx]", "onnxruntime", "openvino", group="test")
     session.run("pytest", "conformance", *session.posargs)
 
@@ -158,14 +158,14 @@ def bench(session: nox.Session) -> None:
 def gpu(session: nox.Session) -> None:
     """Measure and test on a CUDA device; arguments after ``--`` go to the benchmark.
 
-    With ``--device cpu`` among them only the benchmark runs, small: to see that it works.
+    With the argument ``--device cpu``, only a small benchmark runs, to show that it works.
     """
     benchmark = ("python", "-m", "benchmarks.gpu", *session.posargs)
     if "--device cpu" in " ".join(session.posargs).replace("=", " "):
         install(session, ".[torch,jax]", group="test")
         session.run(*benchmark)
     elif cuda_devices():
-        # The pinned torch brings CUDA 13 along, and one process has one CUDA.
+        # The pinned torch installs CUDA 13, and one process can use only one version of CUDA.
         libraries = (".[torch,jax,cuda13,cli,onnx]", "jax[cuda13]", "onnxruntime", "onnxscript")
         install(session, *libraries, group="gpu")
         session.run(*benchmark)
@@ -178,7 +178,7 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, formatting, and the sections of public docstrings."""
+    """Check style, formatting, and the sections of public docstrings."""
     install(session, group="lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
@@ -194,7 +194,7 @@ def types(session: nox.Session) -> None:
 
 
 def cuda_devices() -> list[str]:
-    """List the CUDA devices that the driver names."""
+    """List the CUDA devices that the driver reports."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return []

@@ -1,6 +1,6 @@
-"""A PyTorch model with both operators, exported to ONNX, and run by other runtimes.
+"""A PyTorch model with both operators, exported to ONNX and run by onnxruntime.
 
-Needs PyTorch with onnxscript, and onnxruntime::
+This needs PyTorch with onnxscript, and onnxruntime::
 
     python examples/exported.py
 """
@@ -30,7 +30,7 @@ class PositionalGrid(torch.nn.Module):
 
 
 def export(model: torch.nn.Module, image: torch.Tensor) -> onnx.ModelProto:
-    """Export a model of images, for any number of them, of any size."""
+    """Export a model of images for any number of images of any size."""
     dynamic = torch.export.Dim.DYNAMIC
     shapes = ({0: dynamic, 2: dynamic, 3: dynamic},)
     program = torch.onnx.export(
@@ -42,7 +42,7 @@ def export(model: torch.nn.Module, image: torch.Tensor) -> onnx.ModelProto:
 
 
 def main() -> None:
-    """Export, and compare other sizes than the exported ones on two runtimes."""
+    """Export a model, and compare onnxruntime's results with PyTorch's for other sizes."""
     model = PositionalGrid(8)
     proto = export(model, torch.randn(2, 8, 3, 4))
     session = onnxruntime.InferenceSession(proto.SerializeToString())

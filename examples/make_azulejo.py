@@ -74,7 +74,7 @@ def petals(seen: Polar, count: int, inner: float, outer: float, width: float, tu
     along = seen.radius * np.cos(off_axis)
     aside = np.abs(seen.radius * np.sin(off_axis))
     progress = (along - inner) / (outer - inner)
-    # Outside of the petal the sine is not asked: at its ends it is not quite zero.
+    # The belly is not used outside of the petal, because the sine is not quite zero at its ends.
     belly: Field = np.sin(np.pi * np.clip(progress, 0, 1) ** 1.25)
     return (progress > 0) & (progress < 1) & (aside < width * belly)
 
@@ -101,12 +101,12 @@ def disc(seen: Polar, radius: float) -> Mask:
 
 
 def draw_ground(canvas: Canvas, corner: Polar) -> None:
-    """Fill what the arcs leave free in the middle with cobalt."""
+    """Fill the middle, which the arcs leave free, with cobalt."""
     canvas.paint(~disc(corner, 0.96), COBALT)
 
 
 def draw_arcs(canvas: Canvas, corner: Polar) -> None:
-    """Draw quarter circles around the corners: four tiles close each of them."""
+    """Draw quarter circles around the corners, which four adjacent tiles complete."""
     canvas.paint(ring(corner, 0.93, 0.965), CREAM)
     canvas.paint(ring(corner, 0.78, 0.93), COBALT)
     canvas.paint(ring(corner, 0.70, 0.735), SKY)

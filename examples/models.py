@@ -1,8 +1,8 @@
-"""What models repeat, a few lines each, from one source for every array library.
+"""Common repetitions in models, a few lines each, written once for every array library.
 
-Arrays are of any library. Nothing here names one. The functions are to be imported or copied; a
-run of this file does nothing. Under ``torch.compile`` TorchDynamo warns that ``array_namespace``
-has a cache, and traces through it: the result is the same.
+The functions take arrays of any library, and name none. They are meant to be imported or copied;
+running this file does nothing. Under ``torch.compile``, TorchDynamo warns that ``array_namespace``
+has a cache, and traces through it; the result is the same.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ def repeat_kv(x: Any, groups: int) -> Any:
 
 
 def attention(q: Any, k: Any, v: Any, softmax: Callable[[Any], Any]) -> Any:
-    """Attend, with fewer heads of keys and values than of queries.
+    """Compute attention with fewer heads of keys and values than of queries.
 
-    `q` is (batch, heads, length, width); `k` and `v` have as many heads or a divisor of them;
-    `softmax` is the library's, along the last axis.
+    `q` is (batch, heads, length, width). The number of heads of `k` and `v` is that of `q` or a
+    divisor of it. `softmax` is the library's own function, applied along the last axis.
     """
     groups = q.shape[1] // k.shape[1]
     keys = array_namespace(k).matrix_transpose(repeat_kv(k, groups))
@@ -38,7 +38,7 @@ def attention(q: Any, k: Any, v: Any, softmax: Callable[[Any], Any]) -> Any:
 def to_beams(states: Any, beams: int) -> Any:
     """Repeat each state of an encoder for the beams of a search.
 
-    From (batch, length, width) to (batch * beams, length, width), a state's beams together.
+    From (batch, length, width) to (batch * beams, length, width), with a state's beams adjacent.
     """
     batch, length, width = states.shape
     wide = tileops.expand(states[:, None, ...], (batch, beams, length, width))
@@ -46,12 +46,12 @@ def to_beams(states: Any, beams: int) -> Any:
 
 
 def class_tokens(token: Any, batch: int) -> Any:
-    """Give each image of a batch the one class token, (1, 1, width), of a vision transformer."""
+    """Repeat the class token of a vision transformer, (1, 1, width), for each image of a batch."""
     return tileops.expand(token, (batch, 1, 1))
 
 
 def positional_grid(rows: Any, columns: Any) -> tuple[Any, Any]:
-    """Lay embeddings of rows and of columns over a grid.
+    """Spread embeddings of rows and of columns over a grid.
 
     From (height, a) and (width, b) to (height, width, a) and (height, width, b), to be joined
     along the last axis.
@@ -64,5 +64,5 @@ def positional_grid(rows: Any, columns: Any) -> tuple[Any, Any]:
 
 
 def mosaic(image: Any, down: int, across: int) -> Any:
-    """Repeat an image (height, width, channels) as on a wall."""
+    """Repeat an image (height, width, channels) like tiles on a wall."""
     return tileops.tile(image, (down, across, 1))

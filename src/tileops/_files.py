@@ -15,7 +15,7 @@ from PIL import Image, ImageFile, ImageOps
 
 
 class Format(NamedTuple):
-    """An image format of Pillow, and what it keeps without a loss of values."""
+    """An image format of Pillow, and the modes that it stores without loss of values."""
 
     name: str
     modes: frozenset[str]
@@ -44,47 +44,47 @@ _MODES = {
     ("uint8", 3): "RGB",
     ("uint8", 4): "RGBA",
 }
-"""Pillow's name for pixels of a dtype and a number of channels."""
+"""Pillow's modes of pixels, by their dtype and their number of channels."""
 
 _WITH_ALPHA = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}
-"""What images of a mode become if one of their values stands for transparency."""
+"""The modes to which images are converted if one of their values stands for transparency."""
 
 _COLOURS = frozenset({"CMYK", "HSV", "LAB", "P", "YCbCr"})
-"""Modes of colours whose values are no RGB, and become it when they are read."""
+"""Modes of colour images that are converted to RGB when they are read."""
 
 _WIDENED = frozenset({"L;2", "L;4"})
-"""Greys that Pillow widens to 8 bits, but not the one of them that stands for transparency."""
+"""Stored greys that Pillow widens to 8 bits without widening the value that means transparency."""
 
 _DEEP = ";16B"
-"""How Pillow's names for what a file holds end where a channel has 16 bits."""
+"""The end of Pillow's names for stored pixels whose channels have 16 bits."""
 
 
 class FileError(ValueError):
-    """A file that cannot be read as an array, or an array that cannot be saved so."""
+    """A file that cannot be read as an array, or an array that cannot be saved to a file."""
 
 
 def is_image(path: Path) -> bool:
-    """Whether a file is an image by its name, with the axes height, width and channels."""
+    """Whether a file's name is that of an image, with the axes height, width and channels."""
     return path.suffix.lower() in FORMATS
 
 
 def read(path: Path, max_bytes: float | None = None) -> np.ndarray[Any, Any]:
-    """Read an array: .npy memory-mapped, an image as (height, width, channels).
+    """Read an array: .npy files memory-mapped, images as (height, width, channels).
 
-    An image of more than `max_bytes` is refused before its pixels are decoded; without that limit
-    Pillow's own holds.
+    An image of more than `max_bytes` is refused before its pixels are decoded. If `max_bytes` is
+    None, Pillow's own limit applies.
     """
     _check_path(path)
     try:
-        with warnings.catch_warnings():  # an error is one line
+        with warnings.catch_warnings():  # the command line prints a single line
             warnings.simplefilter("ignore")
             return _read_pixels(path, max_bytes) if is_image(path) else _map(path)
     except (MemoryError, FileError):
         raise
-    except Exception as error:  # what is broken fails in parsers of many kinds
+    except Exception as error:  # parsers raise errors of many types for broken files
         if isinstance(error, OSError) and error.errno is not None:
             error.filename = error.filename or str(path)
-            raise  # the system's
+            raise  # an error of the system says enough
         kind = "an image" if is_image(path) else "a .npy file of an array of numbers or text"
         raise FileError(f"{path}: cannot be read as {kind}: {error}") from error
 
@@ -93,10 +93,11 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
     formats = np.lib.format
     with path.open("rb") as file:
         is_first = formats.read_magic(file) == (1, 0)
-        # The third version differs from the second in the letters of fields' names alone.
+        # The third version differs from the second only in the characters of field names.
         read_header = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
         shape, _, _ = read_header(file)
-    if any(size < 0 for size in shape):  # NumPy divides by the bytes of an element, even by none
+    # With elements of zero bytes, NumPy would divide by zero here, which ends the process.
+    if any(size < 0 for size in shape):
         raise FileError(f"{path}: its shape is {shape}; no size may be negative")
     return formats.open_memmap(path, mode="c")
 
@@ -123,7 +124,7 @@ def _read_pixels(path: Path, max_bytes: float | None) -> np.ndarray[Any, Any]:
 
 
 def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
-    """Return an image in a mode that arrays have: colours as RGB, transparency as a channel."""
+    """Return an image in a mode in `_MODES`: colours as RGB, transparency as a channel."""
     if "transparency" in image.info:
         refused = stored & _WIDENED or {image.mode} - _WITH_ALPHA.keys()
         if refused:
@@ -142,8 +143,8 @@ def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
 
 
 def _open(path: Path, *, is_limited: bool) -> ImageFile.ImageFile:
-    """Read what an image says of itself; Pillow's limit holds where there is no other."""
-    kinds = {kind.name for kind in FORMATS.values()}  # Pillow knows some that other programs read
+    """Read an image's header; Pillow's limit on pixels applies if the caller has none."""
+    kinds = {kind.name for kind in FORMATS.values()}  # for others Pillow may run other programs
     most = Image.MAX_IMAGE_PIXELS
     if is_limited:
         Image.MAX_IMAGE_PIXELS = None
@@ -162,8 +163,8 @@ def write(
 ) -> None:
     """Let `fill` write an array of this shape and dtype, and put it at `path` when it is done.
 
-    The file is written beside `path` and then renamed, so `path` holds either
-    what it held before or the whole new array.
+    The file is written beside `path` and then renamed, so that `path` holds either its
+    old content or the whole new array.
     """
     _check_path(path)
     if not path.parent.is_dir():
@@ -215,7 +216,7 @@ def _write_pixels(
 
 
 def _holds(kind: Format, mode: str | None, shape: tuple[int, ...]) -> bool:
-    """Whether a format has pixels of a mode, and this many of them along both axes."""
+    """Whether a format can hold pixels of this mode, and this many of them along both axes."""
     return mode in kind.modes and all(0 < side <= kind.side for side in shape[:2])
 
 
@@ -228,7 +229,7 @@ def _others(mode: str | None, shape: tuple[int, ...]) -> str:
 def _check_path(path: Path) -> None:
     if path.is_dir():
         raise FileError(f"{path}: is a directory; name a file")
-    if path.exists() and not path.is_file():  # not to be mapped, nor replaced by a file
+    if path.exists() and not path.is_file():  # cannot be mapped, and must not be replaced
         raise FileError(f"{path}: is a device, pipe or socket; name a file")
     if path.suffix.lower() not in (".npy", *FORMATS):
         raise FileError(
@@ -247,7 +248,7 @@ def _check_space(path: Path, nbytes: int) -> None:
 
 
 def _reserve(path: Path) -> None:
-    """Take the blocks of a mapped file now: a disk that fills up later would kill the process."""
+    """Reserve a mapped file's blocks now, because a disk that fills up later kills the process."""
     if hasattr(os, "posix_fallocate"):
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
@@ -255,21 +256,21 @@ def _reserve(path: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path` to write to; rename it to `path` if all went well."""
+    """Yield a temporary name beside `path` to write to, and rename it to `path` on success."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".tileops-{token_hex(8)}")
     try:
-        if target.exists():  # which may be private, and so is what replaces it from the start
+        if target.exists():  # it may be private, so its replacement is private from the start
             temporary.touch(0o600)
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
         temporary.replace(target)
     except OSError as error:
-        # The system names none, or the temporary one, which nobody has asked for.
+        # The system names no file, or the temporary one, which the user does not know.
         if error.errno is not None and str(error.filename or temporary) == str(temporary):
             error.filename = str(path)
         raise
     finally:
-        with suppress(OSError):  # it may be nowhere, or where nothing can be
+        with suppress(OSError):  # the path may be impossible, and then there is no such file
             temporary.unlink(missing_ok=True)

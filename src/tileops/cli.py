@@ -35,11 +35,11 @@ app = App(
 
 
 class CommandError(Exception):
-    """A wrong word on the command line, or a library that is not there."""
+    """A wrong argument on the command line, or a library that cannot be used."""
 
 
 def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
-    """Read whole numbers: the library's own reading of ints rounds 1.5 to 2."""
+    """Read whole numbers, because cyclopts itself rounds 1.5 to 2 where an int is wanted."""
     try:
         return [int(token.value) for token in tokens]
     except ValueError:
@@ -121,7 +121,7 @@ def expand(
     ----------
     shape
         The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is. The axes
-        of an image are height, width and channels: 1 1 3 makes RGB of a gray one.
+        of an image are height, width and channels: 1 1 3 turns a gray image into RGB.
     """
     _apply(EXPAND, src, dst, shape, library, device, max_bytes)
 
@@ -146,7 +146,7 @@ def _describe(name: str) -> tuple[str, str]:
 def _devices(executor: Executor) -> str:
     try:
         return ", ".join(executor.devices()) or "none"
-    except Exception as error:  # noqa: BLE001 (a driver that is missing has many faces)
+    except Exception as error:  # noqa: BLE001 (a missing driver raises errors of many types)
         return f"none ({_one_line(error)})"
 
 
@@ -164,7 +164,7 @@ def _apply(
         raise CommandError(
             f"--{argument.name} needs a whole number for each axis, such as {_SUCH_AS[operator]}"
         )
-    # An array may have more axes than the image that it is made of.
+    # A result that is no image may have more axes than the image that it is made from.
     fits = len(counts) == _IMAGE_AXES or (len(counts) > _IMAGE_AXES and not _files.is_image(dst))
     if _files.is_image(src) and not fits:
         numbers = "number" if len(counts) == 1 else "numbers"
@@ -172,7 +172,7 @@ def _apply(
             f"--{argument.name} has {len(counts)} {numbers}; an image has the axes height, width "
             f"and channels; give one for each, such as {_SUCH_AS[operator]}"
         )
-    # Where nothing is written no image is too large for the caller's limit.
+    # A count of 0 makes the result empty, and then no image is too large for the caller's limit.
     x = _files.read(src, inf if max_bytes is not None and 0 in counts else max_bytes)
     shape = execute.executor_named("numpy").plan(operator, x, tuple(counts)).shape
     if max_bytes is not None:
@@ -190,7 +190,7 @@ def _apply(
 
 
 def _compute(executor: Executor, operator: Operator, x: Any, counts: list[int]) -> Any:
-    """Compute in a library, whose refusals and shortages of memory have many types."""
+    """Compute in a library, and turn its errors, which have many types, into a CommandError."""
     try:
         return executor.to_numpy(run(operator, x, counts, copy=None))
     except tileops.TileOpsError:
@@ -200,8 +200,8 @@ def _compute(executor: Executor, operator: Operator, x: Any, counts: list[int]) 
 
 
 def _say(text: str, stream: TextIO | None) -> None:
-    """Print what was done, or why not; it stays so if nobody can read that."""
-    if stream is None:  # it was closed
+    """Print what was done, or why not, without failing if the stream cannot take it."""
+    if stream is None:  # the stream was closed when Python started
         return
     try:
         print(text, file=stream, flush=True)
@@ -230,7 +230,7 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
 
 
 def _load(library: str) -> Executor:
-    """Import a library, or say why it cannot be used: it may be there and miss something itself."""
+    """Import a library, or say why that fails: it, or something that it needs, may be missing."""
     try:
         return execute.executor_named(library)
     except Exception as error:
@@ -244,15 +244,15 @@ def _one_line(error: BaseException) -> str:
 
 
 def _usage(error: CycloptsError) -> str:
-    """Return the words of a command, and their order, if the error is about one."""
+    """Return the usage of a command, with the order of its words, if the error is about one."""
     usage = app[error.command_chain[0]].usage if error.command_chain else None
     return f" {usage}; the files come first" if usage and "SRC" in usage else ""
 
 
 def main() -> None:
-    """Run the command line: an error is one line on stderr and exit code 2."""
+    """Run the command line; an error gives one line on stderr and exit code 2."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has a signal ignored
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         app(exit_on_error=False, print_error=False, result_action="return_value")

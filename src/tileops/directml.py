@@ -42,38 +42,36 @@ _CHANGES = {
     "3.1": (1, 8, _DTYPES_2_1),
     "4.1": (1, 8, _DTYPES_4_1),
 }
-"""The feature levels that changed the operator: the fewest and most dimensions, and data types.
-
-DirectML names these as arrays do, in capitals.
-"""
+"""The feature levels that changed the operator, each with the fewest and the most dimensions, and
+the data types. DirectML's names of data types are those of dtypes in capitals."""
 
 _LEVELS = (
     *("1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1"),
     *("5.0", "5.1", "5.2", "6.0", "6.1", "6.2", "6.3", "6.4"),
 )
-"""The feature levels that there are: DML_FEATURE_LEVEL in DirectML.h."""
+"""All feature levels: DML_FEATURE_LEVEL in DirectML.h."""
 
 
 @dataclass(frozen=True)
 class TensorDesc:
-    """What the operator knows of a tensor, as DML_BUFFER_TENSOR_DESC gives it.
+    """What the operator knows about a tensor, as DML_BUFFER_TENSOR_DESC describes it.
 
     Attributes
     ----------
     data_type : str
-        DirectML's name, with its prefix DML_TENSOR_DATA_TYPE or without, such as "FLOAT32".
+        DirectML's name, such as "FLOAT32", with or without the prefix DML_TENSOR_DATA_TYPE.
     sizes : sequence of int
-        The elements of each dimension.
+        The number of elements along each dimension.
 
     See Also
     --------
-    TileOperatorDesc : The operator on two of them.
+    TileOperatorDesc : The operator on two such tensors.
 
     Notes
     -----
     Flags, strides, the total size in bytes and the guaranteed alignment are left out: they
-    say where a tensor lies in a buffer, and the operator's rules ask for none of them.
-    Tensors are taken as packed.
+    say where a tensor lies in a buffer, and the operator's rules do not depend on them.
+    Tensors are assumed to be packed.
 
     References
     ----------
@@ -90,15 +88,15 @@ class TensorDesc:
     sizes: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Keep the sizes in a tuple and no prefix, so that what is written otherwise is equal."""
-        given: Any = self.data_type  # what is no name is refused when it is checked
+        """Store sizes as a tuple and the name without prefix, so that equal tensors are equal."""
+        given: Any = self.data_type  # `check` refuses anything that is not a name
         if isinstance(given, str):
             object.__setattr__(self, "data_type", given.removeprefix("DML_TENSOR_DATA_TYPE_"))
         object.__setattr__(self, "sizes", _tuple(self.sizes))
 
     @property
     def dimension_count(self) -> int:
-        """The number of sizes; ShapeError if they are no list of sizes."""
+        """The number of sizes; ShapeError if `sizes` is not a list of sizes."""
         return len(read_counts(_sizes("DirectML TensorDesc", "tensor"), self.sizes))
 
 
@@ -111,7 +109,7 @@ class TileOperatorDesc:
     input_tensor : TensorDesc
         The tensor to read from.
     output_tensor : TensorDesc
-        The tensor to write to: of the same data type and dimension count, each size
+        The tensor to write to, of the same data type and dimension count. Each size is
         that of the input times its repeat.
     repeats : sequence of int
         How often each dimension is repeated, at least once.
@@ -141,12 +139,12 @@ class TileOperatorDesc:
     repeats: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Keep the repeats in a tuple, so that a list of the same ones makes an equal operator."""
+        """Store the repeats as a tuple, so that a list of the same repeats makes no difference."""
         object.__setattr__(self, "repeats", _tuple(self.repeats))
 
     @property
     def repeats_count(self) -> int:
-        """The number of repeats; RepeatsError if they are no list of counts."""
+        """The number of repeats; RepeatsError if `repeats` is not a list of counts."""
         return len(read_counts(_REPEATS, self.repeats))
 
     def check(self, feature_level: str = "4.1") -> None:
@@ -155,23 +153,25 @@ class TileOperatorDesc:
         Parameters
         ----------
         feature_level : str, default "4.1"
-            From "1.0" to "6.4". The operator changed at 2.1, 3.1 and 4.1; a level between
-            or after has the rules of the one below.
+            From "1.0" to "6.4". The operator changed at 2.1, 3.1 and 4.1; any other level
+            has the rules of the last change before it.
 
         Raises
         ------
         RepeatsError
-            If there is not one repeat for each dimension, or one is 0, negative or
-            does not fit 32 bits. One that is no integer is also a TypeError.
+            If there is not one repeat for each dimension, or if a repeat is 0, negative or
+            does not fit in 32 bits. For one that is not an integer, the error is also a
+            TypeError.
         ShapeError
-            If the level does not have the dimension count; if a size is 0 or does not
-            fit 32 bits; if the output's sizes are not those of the input times the
-            repeats. A size that is no integer is also a TypeError.
+            If the level does not allow the dimension count; if a size is 0 or does not
+            fit in 32 bits; if the output's sizes are not those of the input times the
+            repeats. For a size that is not an integer, the error is also a TypeError.
         DTypeError
-            If the level does not have the data type, or the two tensors differ in it.
+            If the level does not have the data type, or if the data types of the two
+            tensors differ.
         OutputTooLargeError
-            If a size of the output would not fit 32 bits, or if it would have more than
-            2**32-1 elements.
+            If a size of the output would not fit in 32 bits, or if the output would have
+            more than 2**32-1 elements.
         UnsupportedError
             If there is no such feature level.
         """
@@ -206,41 +206,41 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
     Parameters
     ----------
     input : array, 4 dimensions; from level 3.1 on 1 to 8
-        The array, of any library. Its dtype is float32 or float16; from level 2.1 on
+        An array of any library. Its dtype is float32 or float16; from level 2.1 on
         also int32, int16, int8, uint32, uint16 or uint8; from level 4.1 on also int64
         or uint64. No size may be 0.
     repeats : sequence of int, or array of any int dtype, rank 1
-        How often each dimension is repeated: one count for each, at least 1.
+        How often each dimension is repeated: one count for each dimension, at least 1.
     feature_level : str, default "4.1"
-        From "1.0" to "6.4". The operator changed at 2.1, 3.1 and 4.1; a level between or
-        after has the rules of the one below.
+        From "1.0" to "6.4". The operator changed at 2.1, 3.1 and 4.1; any other level has
+        the rules of the last change before it.
     out : array, optional
         Where to write: an array of the same library, with the shape of the result
-        and the dtype and device of `input`, that shares no element with it.
+        and the dtype and device of `input`, that shares no element with `input`.
 
     Returns
     -------
     array
-        Of the library, dtype and device of `input`, with memory of its own; `out` if
-        that was given.
+        The result, of the library, dtype and device of `input`, with memory of its own; or
+        `out` if that was given.
 
     Raises
     ------
     RepeatsError
-        If there is not one repeat for each dimension, or one is 0, negative or does not
-        fit 32 bits. One that is not a known integer (bool, float, traced) is also a
-        TypeError.
+        If there is not one repeat for each dimension, or if a repeat is 0, negative or does
+        not fit in 32 bits. For one that is not a known integer (bool, float, traced), the
+        error is also a TypeError.
     ShapeError
-        If the level does not have the dimension count; if a size is 0 or does not fit
+        If the level does not allow the dimension count; if a size is 0 or does not fit in
         32 bits; if `out` has another shape.
     DTypeError
         If `input` is not an array; if the level does not have its dtype; if `out` has
-        another or its library cannot write into arrays.
+        another dtype, or its library cannot write into arrays.
     OutputError
         If `out` overlaps `input`, is read-only or is on another device.
     OutputTooLargeError
-        If a size of the result would not fit 32 bits, or if it would have more than
-        2**32-1 elements.
+        If a size of the result would not fit in 32 bits, or if the result would have more
+        than 2**32-1 elements.
     UnsupportedError
         If there is no such feature level.
 
@@ -251,8 +251,8 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
 
     Notes
     -----
-    That no size may be 0, and no tensor may have more than 2**32-1 elements, are rules of
-    DirectML's tensors [2]_, not of the operator.
+    That no size may be 0 and that no tensor may have more than 2**32-1 elements are rules
+    of DirectML's tensors [2]_, not of the operator.
 
     References
     ----------
@@ -272,7 +272,7 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
 
 
 def _operator(feature_level: Any) -> Operator:
-    """Return the rules of a feature level, or refuse what is none."""
+    """Return the rules of a feature level; UnsupportedError if there is no such level."""
     found = _OPERATORS.get(feature_level) if isinstance(feature_level, str) else None
     if found is None:
         raise UnsupportedError(
@@ -326,7 +326,7 @@ _REPEATS = TILE.argument._replace(
 
 
 def _at(level: str) -> Operator:
-    """Make the rules of the last feature level that changed the operator."""
+    """Make the rules of a level: those of the last change of the operator up to this level."""
     fewest, most, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
     argument = _REPEATS._replace(operator_name=f"DirectML Tile at feature level {level}")
     names = {dtype: dtype.upper() for dtype in dtypes}
@@ -340,7 +340,7 @@ def _tuple(value: Any) -> Any:
     try:
         is_list = is_sequence(value) or (is_array(value) and len(value.shape) == 1)
         return tuple(value) if is_list and len(value) <= MOST_COUNTS else value
-    except Exception:  # noqa: BLE001 (it is anybody's code, or a size is not known: check says so)
+    except Exception:  # noqa: BLE001 (anybody's code, or an unknown size, which `check` refuses)
         return value
 
 
@@ -354,7 +354,7 @@ def _sizes(operator_name: str, tensor: str) -> Argument:
 
 
 def _dtype(operator: Operator, name: str, tensor: TensorDesc) -> str:
-    """Name a data type as arrays do, or refuse one that the feature level does not have."""
+    """Return a data type's dtype, or refuse a data type that the feature level does not have."""
     given: Any = tensor.data_type
     names = {data_type: dtype for dtype, data_type in (operator.dtypes or {}).items()}
     dtype = names.get(given) if isinstance(given, str) else None

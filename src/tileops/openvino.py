@@ -1,4 +1,4 @@
-"""OpenVINO Tile-1: repeats of any integer type, either side padded."""
+"""OpenVINO Tile-1: repeats of any integer type; either the repeats or the shape is padded."""
 
 from typing import Any
 
@@ -44,40 +44,40 @@ def tile(data: Any, repeats: Any) -> Any:
     Parameters
     ----------
     data : array, shape (n0, n1, ...)
-        The array, of any library and of a dtype that OpenVINO has: no complex numbers,
+        An array of any library and of a dtype that OpenVINO has: no complex numbers,
         dates or records.
     repeats : sequence of int, or array of any int dtype, rank 1
-        How often each axis is repeated; 0 makes it empty, as does a negative count.
+        How often each axis is repeated; 0 or a negative count makes the axis empty.
         Repeats and axes are aligned on the right, and the shorter of the two is padded
         with ones on the left.
 
     Returns
     -------
     array, shape (r0 * n0, r1 * n1, ...)
-        Of the library, dtype and device of `data`, with memory of its own.
+        The result, of the library, dtype and device of `data`, with memory of its own.
 
     Raises
     ------
     RepeatsError
-        If `repeats` is not one-dimensional. A count that is not a known integer (bool,
-        float, traced) is also a TypeError.
+        If `repeats` is not one-dimensional, or if a count is not a known integer (bool,
+        float, traced); for such a count, the error is also a TypeError.
     ShapeError
-        If `data` has a size that is not known, or if the result has more axes than the
+        If a size of `data` is not known, or if the result has more axes than the
         library's arrays can have (64 in NumPy).
     DTypeError
-        If `data` is not an array, or of a dtype that OpenVINO lacks.
+        If `data` is not an array, or is of a dtype that OpenVINO lacks.
     OutputTooLargeError
-        If the sizes of the result, zeros left out, multiply to more than 2**63-1
-        elements or bytes.
+        If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
+        or bytes.
 
     See Also
     --------
-    tileops.tile : The same for every dtype; it refuses negative counts.
+    tileops.tile : The same for every dtype, without negative counts.
 
     Notes
     -----
-    The text [1]_ says nothing of negative counts. OpenVINO 2026.4 infers a size of 0 for
-    them, and so does this.
+    The specification [1]_ says nothing about negative counts. OpenVINO 2026.4 infers a
+    size of 0 for them, and so does this function.
 
     References
     ----------
