@@ -62,7 +62,7 @@ def tests_strict(session: nox.Session) -> None:
 @nox.parametrize("library", ["marray", "ndonnx", "sparse"])
 def tests_others(session: nox.Session, library: str) -> None:
     """Libraries of the Array API standard that have no module here."""
-    run_tests(session, library, ".[onnx]", library, "onnxruntime")  # ndonnx computes by it
+    run_tests(session, library, ".[onnx]", library, "onnxruntime")  # ndonnx runs on it
 
 
 @nox.session(name="tests-torch")

@@ -144,7 +144,7 @@ def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
 
 def _open(path: Path, *, is_limited: bool) -> ImageFile.ImageFile:
     """Read an image's header; Pillow's limit on pixels applies if the caller has none."""
-    kinds = {kind.name for kind in FORMATS.values()}  # for others Pillow may run other programs
+    kinds = {kind.name for kind in FORMATS.values()}  # Pillow may run programs for others
     most = Image.MAX_IMAGE_PIXELS
     if is_limited:
         Image.MAX_IMAGE_PIXELS = None

@@ -26,8 +26,8 @@ CLOSE = 16
 """The processor takes ten times as long if the target is ahead of the source by at least 1 byte and
 less than this, modulo a page."""
 _COARSE = 512
-"""If that distance changes from row to row by multiples of at least this, so many rows are close
-that any other way of copying is faster."""
+"""If that distance changes from row to row by multiples of at least this, enough rows are so close
+for any other way of copying to be faster."""
 _APART = 2304
 """The bytes, modulo a page, from a target to a temporary, so that their addresses never agree."""
 
@@ -82,10 +82,10 @@ def _ahead(rows: Rows) -> tuple[int, int]:
 
 
 def place_for(row: int, source: int) -> int:
-    """Return an address: new memory at its place in a page is a fast target for rows at `source`.
+    """Return an address with the offset in a page at which rows at `source` have a fast target.
 
-    At the source's own place in a page, glibc copies long runs by vectors, into lines that the
-    kernel has just cleared. It would copy shorter rows backwards there, so these get another place.
+    At the source's own offset in a page, glibc copies long runs by vectors, into lines that the
+    kernel has just cleared. It would copy shorter rows backwards there, so they get another offset.
     """
     return source + _APART if row in _BY_VECTORS else source
 

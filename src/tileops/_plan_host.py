@@ -62,7 +62,7 @@ _JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
 _CHUNK = 8 * 2**20
 """A block of the source up to this size stays in the cores' shared cache while it is repeated."""
 _STAGED = 512 * 1024
-"""Results of at least this size have their words computed in a temporary."""
+"""In results of at least this size, wide words are computed in a temporary."""
 _SHARE = 6
 """A temporary takes at most a sixth of its target, and at most a fifth together with temporaries
 that are nested in it."""

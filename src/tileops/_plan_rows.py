@@ -38,7 +38,7 @@ up to 1 µs, and comparing them would take 2 to 20 µs."""
 _CHAINED = 768 * 1024
 """A temporary up to this large stays in a core's cache until it is repeated."""
 _LARGEST = 3 * 2**20
-"""The most bytes of a temporary between repetitions, because two of them exist at a time."""
+"""The most bytes of a temporary between repetitions; it is low because two exist at a time."""
 
 
 def plan_rows(nest: Nest, is_new: bool) -> Chain:

@@ -121,7 +121,7 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     finally:
         try:
             shared.close()
-        except BaseException:  # an interrupt may have come before the first line
+        except BaseException:  # an interrupt may have come before the first line of `close`
             shared.close()
             raise
     if shared.error is not None:
@@ -133,7 +133,7 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
 
 
 class _Shared:
-    """Work that threads take from until it is done, or closed."""
+    """Pieces of work that threads take until none is left, or until `close`."""
 
     def __init__(self, work: Iterable[Callable[[], None]]) -> None:
         # There is no lock, because an interrupt between taking it and the body of its `with` would

@@ -88,7 +88,7 @@ class TensorDesc:
     sizes: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Store sizes as a tuple and the name without prefix, so that equal tensors are equal."""
+        """Store a tuple of sizes and a name without prefix, so that equal tensors compare equal."""
         given: Any = self.data_type  # `check` refuses anything that is not a name
         if isinstance(given, str):
             object.__setattr__(self, "data_type", given.removeprefix("DML_TENSOR_DATA_TYPE_"))

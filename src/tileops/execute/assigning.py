@@ -27,7 +27,7 @@ _ONES = {
 product is right in either order of bytes."""
 
 _PIECES = range(256, 127, -1)
-"""The sizes, in bytes, of the pieces in which rows are picked where libc is slow, the best first.
+"""The sizes, in bytes, of the pieces in which `take` picks rows where libc is slow, the best first.
 
 At some addresses libc takes twice the time or more, unless a cache holds the target. Pieces are
 copied fast at every address, because glibc loads a whole piece before it stores it.

@@ -28,9 +28,8 @@ typedef Unsigned<INNER_BITS>::Type Inner;
 
 #define PIECES (STORE / LOAD)
 
-// Divides a number n that leaves the top bit free by a constant d: n / d is the upper half of
-// n * factor, shifted. This holds for d >= 2. Nothing is divided by 1, because loops of one round
-// are dropped.
+// Divides by a number d of 2 or more: for each n whose top bit is 0, n / d is the upper half of
+// n * factor, shifted. Nothing is divided by 1, because loops of one round are dropped.
 struct Divisor {
     unsigned long long factor;
     unsigned int shift;
