@@ -223,22 +223,22 @@ def test_other_attributes_of_a_constant_are_ignored(backend):
         (
             13,
             "(float[2] x, int64[1] r) => (double[n] y) { y = Tile (x, r) }",
-            r"^'y' is declared as tensor.double., and is tensor.float., as node 'y' .Tile. makes",
+            r"^'y' is declared as tensor.double., but is tensor.float., because node 'y' .Tile.",
         ),
         (
             13,
             "(float[2] x) => (int64[1] y) <double[2] z> { z = Identity (x) y = Shape (z) }",
-            r"^'z' is declared as tensor.double., and is tensor.float., as node 'z' .Identity.",
+            r"^'z' is declared as tensor.double., but is tensor.float., because node 'z' ",
         ),
         (
             13,
             "(float[2] x) => (int32[1] y) { y = Shape (x) }",
-            r"^'y' is declared as tensor.int32., and is tensor.int64., as node 'y' .Shape. makes",
+            r"^'y' is declared as tensor.int32., but is tensor.int64., because node 'y' .Shape.",
         ),
         (
             13,
             "(float[2] x) => (seq(float[2]) y) { y = Identity (x) }",
-            r"^'y' is declared as sequence_type, and is tensor.float., as node 'y' .Identity.",
+            r"^'y' is declared as sequence_type, but is tensor.float., because node 'y' .Identity.",
         ),
         (
             8,
@@ -295,7 +295,7 @@ def test_an_input_that_is_an_output_has_one_type(backend):
     model = parse_model(
         '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (double[2] x) { }'
     )
-    text = r"^'x' is declared as tensor.double., and is tensor.float.; declare that$"
+    text = r"^'x' is declared as tensor.double., but is tensor.float.; declare that$"
     with pytest.raises(tileops.DTypeError, match=text):
         backend.prepare(model)
 
@@ -347,21 +347,23 @@ def test_an_unsupported_node_is_named(backend):
         "{ [rectify] y = Relu (x) }"
     )
     with pytest.raises(
-        tileops.UnsupportedError, match=r"node 'rectify' \(Relu\): Relu in opset 13"
+        tileops.UnsupportedError, match=r"node 'rectify' \(Relu\): this backend does not run Relu"
     ):
         backend.prepare(model)
     assert not backend.is_compatible(model)
     assert backend.is_compatible(parse_model(CHAIN))
     foreign = helper.make_node("Tile", ["x", "r"], ["y"], domain="com.example")
     with pytest.raises(
-        tileops.UnsupportedError, match=r"'y' \(Tile\): com\.example\.Tile in opset"
+        tileops.UnsupportedError, match=r"'y' \(Tile\): .* does not run com\.example\.Tile of"
     ):
         backend.run_node(foreign, [np.ones(1), np.ones(1, int)])
 
 
 def test_an_expand_before_its_first_version_is_refused(backend):
     node = helper.make_node("Expand", ["x", "shape"], ["y"])
-    with pytest.raises(tileops.UnsupportedError, match="Expand in opset 7: its first version is 8"):
+    with pytest.raises(
+        tileops.UnsupportedError, match="opset 7 has no Expand, whose first version is 8"
+    ):
         backend.run_node(node, [np.ones(1), np.ones(1, int)], opset_version=7)
 
 
@@ -609,7 +611,9 @@ def test_malformed_nodes_are_refused(backend):
         backend.run_node(left_out, [np.ones(1)])
     borrowed = helper.make_node("Concat", ["x"], ["y"], axis=0)
     borrowed.attribute[0].ref_attr_name = "axis"
-    with pytest.raises(tileops.UnsupportedError, match=r"'axis' refers to one of a function"):
+    with pytest.raises(
+        tileops.UnsupportedError, match=r"'axis' refers to an attribute of a function"
+    ):
         backend.run_node(borrowed, [np.ones(1)])
     text = helper.make_node("Constant", [], ["y"], value_string=b"\xff")
     with pytest.raises(
@@ -672,7 +676,7 @@ def test_undefined_types_are_refused(backend):
 def test_masks_are_refused_and_not_dropped(backend):
     node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
     x = np.ma.array([1, 2], mask=[True, False])
-    with pytest.raises(tileops.DTypeError, match=r"is numpy\.ma\.MaskedArray, "):
+    with pytest.raises(tileops.DTypeError, match=r"is numpy\.ma\.MaskedArray; a tensor"):
         backend.run_node(node, [x, x])
 
 
@@ -766,10 +770,10 @@ def test_models_too_large_for_the_checker_are_refused(backend, monkeypatch):
 
     monkeypatch.setattr(onnx.checker, "check_model", check)
     monkeypatch.setattr(onnx.checker, "check_node", check)
-    text = "too large for onnx.checker.* 2 GiB"
-    refused(backend, parse_model(CHAIN), f"the model is {text}")
+    text = "onnx.checker cannot write the {} out: it has more than 2 GiB"
+    refused(backend, parse_model(CHAIN), text.format("model"))
     node = helper.make_node("Identity", ["x"], ["y"])
-    with pytest.raises(tileops.UnsupportedError, match=f"the node is {text}"):
+    with pytest.raises(tileops.UnsupportedError, match=text.format("node")):
         backend.run_node(node, [np.ones(1)])
 
 
@@ -782,7 +786,7 @@ def test_deeply_nested_graphs_are_refused(backend):
         )
         graph = branch.g
         graph.name = "inner"
-    refused(backend, model, "graphs inside of 34 others")
+    refused(backend, model, "graphs inside 34 others")
 
 
 def test_inputs_may_have_a_foreign_byte_order(backend):
@@ -853,7 +857,7 @@ def test_deeply_nested_graphs_in_a_node_are_refused(backend):
         )
         inner = branch.g
         inner.name = "inner"
-    with pytest.raises(tileops.UnsupportedError, match="graphs inside of 34 others"):
+    with pytest.raises(tileops.UnsupportedError, match="graphs inside 34 others"):
         backend.run_node(node, [np.ones(1)])
 
 

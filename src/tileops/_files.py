@@ -108,8 +108,8 @@ def _read_pixels(path: Path, max_bytes: float | None) -> np.ndarray[Any, Any]:
         nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)
         if max_bytes is not None and nbytes > max_bytes:
             raise FileError(
-                f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, and "
-                f"so does a result at the least, more than --max-bytes {max_bytes}; raise it"
+                f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, "
+                f"and a result at least as many, more than --max-bytes {max_bytes}; raise it"
             )
         stored = {str(of[-1]) for of in image.tile}
         if image.mode != "I;16" and any(kind.endswith(_DEEP) for kind in stored):
@@ -152,7 +152,7 @@ def _open(path: Path, *, is_limited: bool) -> ImageFile.ImageFile:
         return Image.open(path, formats=tuple(kinds))
     except Image.DecompressionBombError as error:
         raise FileError(
-            f"{path}: {error} If you trust it, pass --max-bytes, which is the limit then"
+            f"{path}: {error} If you trust it, pass --max-bytes, which replaces this limit"
         ) from error
     finally:
         Image.MAX_IMAGE_PIXELS = most
@@ -233,8 +233,8 @@ def _check_path(path: Path) -> None:
         raise FileError(f"{path}: is a device, pipe or socket; name a file")
     if path.suffix.lower() not in (".npy", *FORMATS):
         raise FileError(
-            f"{path}: suffix {path.suffix!r} is none of .npy, {', '.join(FORMATS)}; "
-            f"convert the file or name it so"
+            f"{path}: suffix {path.suffix!r} is not one of .npy, {', '.join(FORMATS)}; "
+            f"convert the file or rename it"
         )
 
 

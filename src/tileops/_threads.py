@@ -99,7 +99,7 @@ def _limit() -> int:
         _allowed = min(int(given), _MOST) if is_number else _MOST
         if given and not is_number:
             shown = describe(given).removeprefix("str ")
-            rule = "it is ignored; set a whole number from 1 on"
+            rule = "it is ignored; set a whole number of at least 1"
             warn(f"{VARIABLE} is {shown}; {rule}", stacklevel=3)
     return _allowed
 
@@ -192,9 +192,9 @@ class _Shared:
         """Stop waiting for helpers, which do not exist in a forked child."""
         if self._helpers:
             self.error = RuntimeError(
-                "the process forked in the midst of this copy, and the threads that shared it are "
-                "not in the child: the result is not complete there; fork outside of handlers of "
-                "signals, or copy under tileops.single_threaded()"
+                "the process forked during this copy, and the threads that shared it do not "
+                "exist in the child: the result is not complete there; fork outside of signal "
+                "handlers, or copy under tileops.single_threaded()"
             )
         self._helpers.clear()
         self._ended.put(None)  # for a `close` that waits

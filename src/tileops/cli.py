@@ -46,7 +46,7 @@ def _whole_numbers(_type: Any, tokens: Sequence[Token]) -> list[int]:
         words = " ".join(token.value for token in tokens)[:80]
         rule = "takes whole numbers only" + ", with spaces between them" * ("," in words)
         if all(token.value.removeprefix("-").isdecimal() for token in tokens):
-            rule = "Python reads no number of so many digits"
+            rule = "Python reads no number with so many digits"
         raise CommandError(f"{tokens[0].keyword} {words}: {rule}") from None
 
 
@@ -60,7 +60,9 @@ _SUCH_AS = {TILE: "4 6 1", EXPAND: "1 1 3"}
 Source = Annotated[Path, Parameter(help="The .npy file or image (PNG, JPEG, WebP) to read.")]
 Target = Annotated[
     Path,
-    Parameter(help="Where to write, as its suffix says; replaced only when all went well."),
+    Parameter(
+        help="The file to write, in the format of its suffix; replaced only when all went well."
+    ),
 ]
 Counts = Annotated[
     list[int],
@@ -226,7 +228,7 @@ def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
         raise CommandError(
             f"--library {library} cannot hold {x.dtype} on device {device or 'default'}: {error}"
         ) from error
-    raise CommandError(f"--device {device} is none of {library}'s here: {_devices(executor)}")
+    raise CommandError(f"--device {device}: {library} has {_devices(executor)} here")
 
 
 def _load(library: str) -> Executor:

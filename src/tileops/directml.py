@@ -189,12 +189,12 @@ class TileOperatorDesc:
             raise DTypeError(
                 f"{operator.name}: the output has data type {self.output_tensor.data_type} and "
                 f"the input {self.input_tensor.data_type}; they must be the same; "
-                f"give the output that of the input"
+                f"give the output the type of the input"
             )
         found = read_counts(_sizes(operator.name, "output"), self.output_tensor.sizes)
         if found != expected:
             raise ShapeError(
-                f"{operator.name}: the output has sizes {show(found)}, and input sizes "
+                f"{operator.name}: the output has sizes {show(found)}, but input sizes "
                 f"{show(sizes)} times repeats {show(repeats)} are {show(expected)}; "
                 f"pass those as the output's sizes"
             )

@@ -38,7 +38,8 @@ def opset_of(model: Any) -> int:
     versions = own_opsets(model)
     if len(versions) != 1:
         raise UnsupportedError(
-            f"the model imports {len(versions)} opsets of ONNX's own domain; it must be one"
+            f"the model imports {len(versions)} opsets of ONNX's own domain; it must "
+            f"import exactly one"
         )
     check_opset("the model's opset", versions[0])
     return versions[0]
@@ -67,8 +68,8 @@ def writing_out(what: str) -> Iterator[None]:
         yield
     except (EncodeError, ValueError) as error:
         raise UnsupportedError(
-            f"the {what} is too large for onnx.checker, which writes it out, in 2 GiB at most, or "
-            f"its graphs are nested too deep; make its largest tensors inputs, or unnest them"
+            f"onnx.checker cannot write the {what} out: it has more than 2 GiB, or its graphs are "
+            f"nested too deep; make its largest tensors inputs, or nest fewer graphs"
         ) from error
 
 
@@ -109,8 +110,8 @@ def _check_parts(node: Any) -> None:
             _check_inside(name_of(node), tensor)
         if attribute.ref_attr_name:
             raise UnsupportedError(
-                f"{name_of(node)}: its attribute {attribute.name!r} refers to one of a function, "
-                f"and it is in none"
+                f"{name_of(node)}: its attribute {attribute.name!r} refers to an attribute of "
+                f"a function, but the node is not in a function"
             )
 
 
@@ -123,6 +124,6 @@ def _check_names(names: list[Any]) -> None:
 def _check_inside(owner: str, tensor: Any) -> None:
     if uses_external_data(tensor):
         raise UnsupportedError(
-            f"{owner}: its data lie outside of the model, and are not followed; load them with "
+            f"{owner}: its data lie outside of the model, and are not read; load them with "
             f"onnx.load_external_data_for_model first, if you trust the model"
         )

@@ -58,7 +58,7 @@ def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedErr
         what = "it, or a node inside it," if inner_graphs(node) else "it"
         return UnsupportedError(
             f"{name_of(node)}: onnx.version_converter cannot convert {what} to opset {version}: "
-            f"{text}; declare the shapes of its inputs, in numbers, or, if there is no adapter, "
+            f"{text}; declare the shapes of its inputs as numbers or, if there is no adapter, "
             f"replace it before the upgrade"
         )
     return UnsupportedError(

@@ -51,11 +51,11 @@ def _change_of_batch_normalization(
 ) -> str | None:
     if bool(given.get("is_test", 0)) == (outputs == 1):
         return None
-    return "whether it trains is told by the number of its outputs, not by is_test"
+    return "the number of its outputs decides whether it trains, not is_test"
 
 
 def _change_of_dropout(given: Mapping[str, Any], *_: Any) -> str | None:
-    return None if given.get("is_test", 0) else "it drops nothing any more"
+    return None if given.get("is_test", 0) else "it no longer drops anything"
 
 
 def _change_of_hardmax(given: Mapping[str, Any], shapes: list[Shape], _outputs: int) -> str | None:
@@ -85,7 +85,7 @@ def _change_of_upsample(given: Mapping[str, Any], *_: Any) -> str | None:
     is_whole = all(given[name] % 1 == 0 for name in ("height_scale", "width_scale"))
     if is_whole and given.get("mode", b"nearest") == b"nearest":
         return None
-    return "a Resize takes its samples at other places"
+    return "it becomes a Resize, which samples at other places"
 
 
 def _is_single(shape: Shape) -> bool:

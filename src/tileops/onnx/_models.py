@@ -47,7 +47,7 @@ def graphs_in(graph: Any, depth: int = 0) -> Iterator[Any]:
     """
     if depth > _DEEPEST:
         raise UnsupportedError(
-            f"the model has graphs inside of {depth} others, which no file holds; unnest them"
+            f"the model has graphs inside {depth} others, which no file can store; nest fewer"
         )
     for node in graph.node:
         for inner in inner_graphs(node):

@@ -29,12 +29,12 @@ def check_node(node: Any, opset: int) -> None:
     if node.domain not in DEFAULT_DOMAIN or node.op_type not in supported:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         raise UnsupportedError(
-            f"{name_of(node)}: {operator} in opset {opset} is not run here; this backend runs "
+            f"{name_of(node)}: this backend does not run {operator} of opset {opset}; it runs "
             f"{', '.join(supported)}; tileops.onnx.reference runs whole models"
         )
     if node.op_type in VERSIONS and in_opset(node.op_type, opset) is None:
         raise UnsupportedError(
-            f"{name_of(node)}: {node.op_type} in opset {opset}: its first version is "
+            f"{name_of(node)}: opset {opset} has no {node.op_type}, whose first version is "
             f"{min(VERSIONS[node.op_type])}; import a newer opset"
         )
     if "" in node.input:  # ONNX's checker lets that pass for a Concat

@@ -37,9 +37,9 @@ def _check_declared(value: Any, found: int, maker: str | None) -> None:
     declared = value.type.tensor_type.elem_type if kind == "tensor_type" else kind
     if declared and declared != found:
         shown = _name(declared) if kind == "tensor_type" else kind
-        by = f", as {maker} makes it" if maker else ""
+        by = f", because {maker} makes that" if maker else ""
         raise DTypeError(
-            f"{value.name!r} is declared as {shown}, and is {_name(found)}{by}; declare that"
+            f"{value.name!r} is declared as {shown}, but is {_name(found)}{by}; declare that"
         )
 
 

@@ -306,7 +306,7 @@ class _Prepared(BackendRep):
             )
         if isinstance(value, np.ndarray) and type(value) not in PLAIN:
             raise DTypeError(
-                f"input {name!r} is {type_name(type(value))}, and a tensor is a plain array; "
+                f"input {name!r} is {type_name(type(value))}; a tensor must be a plain array; "
                 f"pass numpy.asarray(x)"
             )
 

@@ -149,7 +149,7 @@ def upgrade(model: Any) -> Any:
         ValueError,
     ) as error:
         raise UnsupportedError(
-            f"the upgraded model is refused by onnx.checker: {error}; correct the types and "
+            f"onnx.checker refuses the upgraded model: {error}; correct the types and "
             f"shapes that the model declares, or replace what onnx.version_converter made wrong"
         ) from error
     return result
