@@ -149,21 +149,24 @@ def is_symbolic(count: Any) -> bool:
     return name in LIBRARIES and name in sys.modules and executor_named(name).is_symbolic(count)
 
 
+def _is_compiling() -> bool:
+    """Whether torch.compile is tracing the caller."""
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)
+    return compiler is not None and compiler.is_dynamo_compiling()
+
+
 def prepare_to_trace() -> None:
     """Tell torch.compile how to trace the rules, if it is tracing the caller.
 
     The compiler looks this up only when it first meets a function of the rules.
     """
-    compiler = getattr(sys.modules.get("torch"), "compiler", None)
-    if compiler is not None and compiler.is_dynamo_compiling():
+    if _is_compiling():
         from tileops.execute import torch_compile  # noqa: F401, PLC0415 (it loads TorchDynamo)
 
 
 def traceable(counts: Any) -> Any:
     """Make an array of counts traceable for torch.compile, if it is tracing the caller."""
-    # This condition repeats that of `prepare_to_trace`: a shared function would be one more guard.
-    compiler = getattr(sys.modules.get("torch"), "compiler", None)
-    if compiler is not None and compiler.is_dynamo_compiling():
+    if _is_compiling():
         from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
 
         return torch_compile.traceable(counts)

@@ -164,7 +164,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
         )
         x = x.map_blocks(_stretch, copy, counts, chunks=sizes, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
     return _take_blocks(
-        x, [[of[part] for part in along] for of, along in zip(made, parts, strict=True)]
+        x, [[place[part] for part in along] for place, along in zip(made, parts, strict=True)]
     )
 
 
