@@ -59,38 +59,60 @@ def test_the_first_command_of_the_readme_runs(tmp_path):
         assert np.array_equal(np.asarray(wall), reference.tiled(np.asarray(one), (4, 6, 1)))
 
 
+WAITING = """
+import pathlib, time
+from tileops import cli
+
+def run_and_wait(*arguments, run=cli.run, **options):
+    run(*arguments, **options)
+    while not pathlib.Path("go on").exists():
+        time.sleep(1e-3)
+
+cli.run = run_and_wait
+cli.main()
+"""
+"""The command line, which waits for the file "go on" before it puts a result in its place."""
+
+TILE_BY_TWO = ("tile", "x.npy", "y.npy", "--repeats", "2")
+
+
+def signalled_while_writing(process, folder, number):
+    """Send a signal to a command once its temporary file is there."""
+    while process.poll() is None and not list(folder.glob(".tileops-*")):
+        time.sleep(1e-3)
+    process.send_signal(number)
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no such signal")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.usefixtures("array")
 def test_an_interrupted_command_leaves_no_files_behind(tmp_path, name):
     """Neither part of a result nor the temporary file that holds it may remain."""
-    np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
-    words = ("tile", "x.npy", "y.npy", "--repeats", "30", "30")
+    number = getattr(signal, name)
     # The child would ignore a signal that this process ignores, as it does under nohup.
-    before = signal.signal(getattr(signal, name), lambda *_: None)
+    before = signal.signal(number, lambda *_: None)
     with subprocess.Popen(
-        [sys.executable, "-m", "tileops", *words], cwd=tmp_path, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", WAITING, *TILE_BY_TWO], cwd=tmp_path, stderr=subprocess.DEVNULL
     ) as process:
-        signal.signal(getattr(signal, name), before)
-        while process.poll() is None and not list(tmp_path.glob(".tileops-*")):
-            time.sleep(1e-3)
-        process.send_signal(getattr(signal, name))
-    assert process.returncode == 128 + getattr(signal, name)
+        signal.signal(number, before)
+        signalled_while_writing(process, tmp_path, number)
+    assert process.returncode == 128 + number
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no such signal")
-def test_a_signal_that_the_parent_ignores_stays_ignored(tmp_path):
+def test_a_signal_that_the_parent_ignores_stays_ignored(tmp_path, array):
     """nohup starts a command with SIGHUP ignored."""
-    np.save(tmp_path / "x.npy", np.ones((1000, 1000)))
-    script = 'trap "" HUP; exec "$0" -m tileops tile x.npy y.npy --repeats 10 10'
+    script = 'trap "" HUP; exec "$0" -c "$@"'
     with subprocess.Popen(
-        ["/bin/sh", "-c", script, sys.executable], cwd=tmp_path, stdout=subprocess.DEVNULL
+        ["/bin/sh", "-c", script, sys.executable, WAITING, *TILE_BY_TWO],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
     ) as process:
-        while process.poll() is None and not list(tmp_path.glob(".tileops-*")):
-            time.sleep(1e-3)
-        process.send_signal(signal.SIGHUP)
+        signalled_while_writing(process, tmp_path, signal.SIGHUP)
+        (tmp_path / "go on").touch()
     assert process.returncode == 0
-    assert np.load(tmp_path / "y.npy", mmap_mode="r").shape == (10000, 10000)
+    assert np.array_equal(np.load(tmp_path / "y.npy"), np.tile(array, 2))
 
 
 @pytest.mark.parametrize("nowhere", ["&-", "/dev/full"])
