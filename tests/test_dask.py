@@ -152,10 +152,11 @@ def test_too_many_chunks_are_refused_for_the_adjoint_of_an_empty_array(da):
     assert tileops.tile_adjoint(g, 2**30, 0).numblocks == (64,)
 
 
-def test_a_chunk_above_the_chunk_size_of_dask_counts_as_one(da):
+@pytest.mark.parametrize("chunk_size", ["1B", "0B", -1])
+def test_a_chunk_above_the_chunk_size_of_dask_counts_as_one(da, chunk_size):
     import dask
 
-    with dask.config.set({"array.chunk-size": "1B"}):
+    with dask.config.set({"array.chunk-size": chunk_size}):
         assert tileops.tile(da.ones(2**8, chunks=-1), 2**10).numblocks == (2**10,)
 
 

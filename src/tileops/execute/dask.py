@@ -218,8 +218,11 @@ def _part_bytes(plan: Plan) -> int:
 
 
 def _chunk_bytes() -> int:
-    """Return Dask's chunk size: the most bytes of a chunk where Dask chooses the chunks."""
-    return int(parse_bytes(dask.config.get("array.chunk-size")))
+    """Return Dask's chunk size: the most bytes of a chunk where Dask chooses the chunks.
+
+    Dask accepts sizes below 1, and makes chunks of one element then.
+    """
+    return max(1, int(parse_bytes(dask.config.get("array.chunk-size"))))
 
 
 def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
