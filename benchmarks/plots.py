@@ -145,9 +145,9 @@ def _workloads(results: Results, path: Path) -> None:
     for ax, panel in zip(axes[:, 0], panels, strict=True):
         series = [_series(results, shown) for shown in panel.series]
         cases = results.cases(panel.series[0].section, panel.series[0].group)
-        bars(ax, panel.title, cases, series, "a fill of such memory")
+        bars(ax, panel.title, cases, series, "fill of the same memory")
         if limit is not None and not any(each.limits for each in series):
-            mark_limit(ax, limit, "fastest fill of 64 MiB in use")
+            mark_limit(ax, limit, "fill of 64 MiB in use")
     axes[0, 0].set_title(f"{panels[0].title}, {results.facts.get('cpu_model_name', 'CPU')}")
     figure.supylabel("GB/s of result", fontsize=10)
     figure.tight_layout()
@@ -250,7 +250,7 @@ def _linear_reference(ax: Axes, results: Results) -> None:
     sizes = [int(case) for case in results.cases(growth.SECTION, "bytes")]
     last = results.calm(growth.SECTION, "bytes", str(sizes[-1]), "tileops, NumPy") * 1e3
     times = [last * size / sizes[-1] for size in sizes]
-    name = "in proportion to the last"
+    name = "in proportion to bytes, through the largest result"
     ax.plot(sizes, times, ":", color="black", linewidth=1, label=name, zorder=1)
 
 

@@ -21,6 +21,9 @@ CORE = openvino.Core()
 TYPES = {
     "bool": "boolean",
     "bfloat16": "bf16",
+    "float8_e4m3fn": "f8e4m3",
+    "float8_e5m2": "f8e5m2",
+    "float8_e8m0fnu": "f8e8m0",
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
     **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
@@ -78,7 +81,7 @@ def theirs(case):
         raw = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
         tensor.data.reshape(-1).view(np.uint8)[:] = raw
     result = np.array(compiled([tensor] if case.is_constant else [tensor, counts])[0])
-    return result.view(x.dtype) if case.dtype == "bfloat16" else result
+    return result.view(x.dtype)  # NumPy has no bfloat16 and no 8-bit floats of its own
 
 
 def draw(rng):
@@ -123,6 +126,14 @@ def test_the_accepted_types_are_those_of_openvino():
     }
     lacked = {"dynamic", "nf4"}  # not a type, and a type that no array library has
     assert set(tileops.openvino._DTYPES.values()) == types - lacked
+
+
+@pytest.mark.parametrize("name", ["u1", "u3", "u6", "string"])
+def test_the_cpu_plugin_still_has_no_tile_for(name):
+    x = opset13.parameter([2], getattr(openvino.Type, name))
+    model = openvino.Model([opset13.tile(x, np.array([2]))], [x], "case")
+    with pytest.raises(RuntimeError, match="not support"):
+        CORE.compile_model(model, "CPU")
 
 
 DEVIATIONS = [

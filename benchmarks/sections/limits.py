@@ -69,7 +69,7 @@ def tables(results: Results) -> list[Table]:
     """Show GB/s for each way to write."""
     table = Table(
         "Writing 64 MiB",
-        "The least that writing a result can cost. New memory costs more than memory in use, "
+        "What it takes to write 64 MiB. New memory costs more than memory in use, "
         "because the system clears and maps each page when it is first written (NumPy asks for "
         "huge pages, PyTorch does not). The GB/s of a copy count only the bytes written.",
         ("what", "how", "ms", "GB/s"),

@@ -67,7 +67,7 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     ----------
     g : array, shape as `tile` gives it
         The gradient of a result of `tile`: an array of numbers, of any library. Complex
-        numbers are summed as they are, not conjugated.
+        numbers are summed as they are, not conjugated. Masked elements count as 0.
     shape : int, sequence of int, or array of int, rank 0 or 1
         The shape of the input of `tile`.
     repeats : int, sequence of int, or array of int, rank 0 or 1
@@ -84,9 +84,11 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     RepeatsError
         If `tile` would refuse `repeats`.
     ShapeError
-        If `shape` is not a valid shape, or `g` has another shape than the result of `tile`.
+        If `shape` is not a valid shape, or `g` has another shape than the result of `tile`
+        or a size that is not known. For a size in `shape` that is not a known integer, the
+        error is also a TypeError.
     DTypeError
-        If `g` is not an array of numbers.
+        If `g` is not an array of numbers, or is one that its library cannot sum.
     OutputTooLargeError
         If the sizes of `shape`, or of the result of `tile`, zeros left out, multiply to more
         than 2**63-1 elements or bytes. In Dask also if the sum has more than 2**20 chunks.
@@ -116,7 +118,7 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     ----------
     g : array, shape (m0, m1, ...)
         The gradient of a result of `expand`: an array of numbers, of any library. Complex
-        numbers are summed as they are, not conjugated.
+        numbers are summed as they are, not conjugated. Masked elements count as 0.
     shape : int, sequence of int, or array of int, rank 0 or 1
         The shape of the input of `expand`. Aligned on the right, each size must be that of
         `g` or 1. Axes of `g` that `shape` lacks are summed and left out.
@@ -130,9 +132,11 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     Raises
     ------
     ShapeError
-        If `shape` is not a valid shape, or does not expand to the shape of `g`.
+        If `shape` is not a valid shape, or does not expand to the shape of `g`, or if a size
+        of `g` is not known. For a size in `shape` that is not a known integer, the error is
+        also a TypeError.
     DTypeError
-        If `g` is not an array of numbers.
+        If `g` is not an array of numbers, or is one that its library cannot sum.
     OutputTooLargeError
         If the sizes of `shape`, or those of `g`, zeros left out, multiply to more than
         2**63-1 elements or bytes. In Dask also if the sum has more than 2**20 chunks.

@@ -35,7 +35,8 @@ def tile(
     repeats : int, sequence of int, or array of int, rank 0 or 1
         How many times each axis is repeated; 0 makes it empty. Repeats and axes are
         aligned on the right, and the shorter of the two is padded with ones on
-        the left, so one integer repeats the last axis.
+        the left, so one integer repeats the last axis. An array is read during the call:
+        one of Dask is computed, and one on a GPU is waited for.
     copy : bool or None, default True
         True: the result has its own memory. False: the result is a view of `x`. None: a
         view where one exists, otherwise a copy. In NumPy, PyTorch, CuPy and Dask a view
@@ -47,10 +48,11 @@ def tile(
     out : array, optional
         The array to write the result into, in NumPy, PyTorch and CuPy: of the same library
         as `x`, with the shape of the result and the dtype and device of `x`. It may be
-        sliced or transposed in any way, but must share no element with `x`.
+        sliced or transposed in any way, but must share no element with `x`. In NumPy, `x`
+        and `out` may be of no subclass except ``numpy.memmap``.
     max_bytes : int, optional
         The most bytes that a written result may take, for counts from a source
-        that you do not trust. A view takes none.
+        that you do not trust. A view takes no bytes.
 
     Returns
     -------
@@ -65,7 +67,8 @@ def tile(
         not a known integer (bool, float, traced), the error is also a TypeError.
     DTypeError
         If `x` is not an array or cannot be repeated, if `out` has another dtype or the
-        library cannot write into arrays, or if `copy` or `max_bytes` is of a wrong type.
+        library cannot write into arrays of its class, or if `copy` or `max_bytes` is of a
+        wrong type.
     ShapeError
         If `out` has another shape than the result, if a size of `x` is not known, or if the
         result has more axes than the library's arrays can have (64 in NumPy).
@@ -129,7 +132,8 @@ def expand(
         The array: of NumPy, PyTorch, JAX, CuPy, Dask, or of any library with the
         Array API standard; of any dtype.
     shape : int, sequence of int, or array of int, rank 0 or 1
-        The sizes to broadcast with.
+        The sizes to broadcast with. An array is read during the call: one of Dask is
+        computed, and one on a GPU is waited for.
     copy : bool or None, default None
         None: a view in NumPy, PyTorch, CuPy and Dask; in other libraries a copy, or whatever
         the library's `broadcast_to` returns. True: the result has its own memory. False: the
@@ -139,10 +143,11 @@ def expand(
     out : array, optional
         The array to write the result into, in NumPy, PyTorch and CuPy: of the same library
         as `x`, with the shape of the result and the dtype and device of `x`. It may be
-        sliced or transposed in any way, but must share no element with `x`.
+        sliced or transposed in any way, but must share no element with `x`. In NumPy, `x`
+        and `out` may be of no subclass except ``numpy.memmap``.
     max_bytes : int, optional
         The most bytes that a written result may take, for shapes from a source
-        that you do not trust. A view takes none.
+        that you do not trust. A view takes no bytes.
 
     Returns
     -------
@@ -160,7 +165,8 @@ def expand(
         also a TypeError.
     DTypeError
         If `x` is not an array or cannot be expanded, if `out` has another dtype or the
-        library cannot write into arrays, or if `copy` or `max_bytes` is of a wrong type.
+        library cannot write into arrays of its class, or if `copy` or `max_bytes` is of a
+        wrong type.
     OutputError
         If ``copy=False`` and the library promises no view, or `out` is also given. If `out`
         overlaps `x`, has elements that share memory, is read-only, or is on another
@@ -220,7 +226,8 @@ def tile_shape(shape: Any, repeats: Any) -> tuple[int, ...]:
     RepeatsError
         If `tile` would refuse `repeats`.
     ShapeError
-        If `shape` is not a valid shape.
+        If `shape` is not a valid shape. For a size that is not a known integer, the error
+        is also a TypeError.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 
@@ -256,6 +263,7 @@ def expand_shape(shape: Any, target: Any) -> tuple[int, ...]:
     ------
     ShapeError
         If `shape` or `target` is not a valid shape, or two sizes differ and neither is 1.
+        For a size that is not a known integer, the error is also a TypeError.
     OutputTooLargeError
         If the sizes of the result, zeros left out, multiply to more than 2**63-1.
 

@@ -231,16 +231,17 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
         not fit in 32 bits. For one that is not a known integer (bool, float, traced), the
         error is also a TypeError.
     ShapeError
-        If the level does not allow the dimension count; if a size is 0 or does not fit in
-        32 bits; if `out` has another shape.
+        If the level does not allow the dimension count; if a size is 0, does not fit in
+        32 bits or is not known; if `out` has another shape.
     DTypeError
         If `input` is not an array; if the level does not have its dtype; if `out` has
         another dtype, or its library cannot write into arrays.
     OutputError
-        If `out` overlaps `input`, is read-only or is on another device.
+        If `out` overlaps `input`, has elements that share memory, is read-only or is on
+        another device. In PyTorch also if a gradient would have to be recorded.
     OutputTooLargeError
         If a size of the result would not fit in 32 bits, or if the result would have more
-        than 2**32-1 elements.
+        than 2**32-1 elements. In Dask also if the result has more than 2**20 chunks.
     UnsupportedError
         If there is no such feature level.
 

@@ -68,7 +68,7 @@ def tile(data: Any, repeats: Any) -> Any:
         If `data` is not an array, or is of a dtype that OpenVINO lacks.
     OutputTooLargeError
         If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
-        or bytes.
+        or bytes. In Dask also if the result has more than 2**20 chunks.
 
     See Also
     --------

@@ -49,9 +49,11 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[int | None, ...] |
     ------
     RepeatsError
         If `repeats` is not a sequence of counts; if the rank and all counts are known, and
-        there is not one count for each axis, or a count is negative.
+        there is not one count for each axis, or a count is negative or exceeds 2**63-1. The
+        error is also a TypeError if counts have another dtype than int64.
     ShapeError
-        If a size is negative, or `input_shape` is not a shape.
+        If a size is negative or exceeds 2**63-1, or `input_shape` is not a shape. For a size
+        that is not an int, a str or None, the error is also a TypeError.
     OutputTooLargeError
         If a size of the result exceeds 2**63-1.
 
@@ -108,8 +110,10 @@ def infer_expand_shape(input_shape: Any, shape: Any) -> tuple[Dim, ...] | None:
     Raises
     ------
     ShapeError
-        If an argument is not a shape, or a size of the input is negative; if both ranks are
-        known, and two known sizes differ and neither is 1, or a size of `shape` is negative.
+        If an argument is not a shape, or a size of the input is negative or exceeds 2**63-1.
+        If both ranks are known: if two known sizes differ and neither is 1, or if a size of
+        `shape` is negative or exceeds 2**63-1. For a size that is not an int, a str or None
+        (an array of another dtype than int64), the error is also a TypeError.
 
     See Also
     --------

@@ -36,8 +36,9 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If `tiles` is negative, NaN or not whole, or not one element. The error is also a
-        TypeError if `tiles` is neither of T nor int64 (bool, int32, another float, traced).
+        If `tiles` is negative, NaN or not whole, exceeds 2**63-1, or is not one element. The
+        error is also a TypeError if `tiles` is neither of T nor int64 (bool, int32, another
+        float, traced).
     ShapeError
         If `axis` is out of range, NaN or not whole, or not one element. The error is also
         a TypeError if `axis` is neither of T nor int64. If a size of `input` is not known.
@@ -45,7 +46,7 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
         If `input` is not an array, or is of another dtype than T.
     OutputTooLargeError
         If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
-        or bytes.
+        or bytes. In Dask also if the result has more than 2**20 chunks.
 
     See Also
     --------
@@ -89,15 +90,15 @@ def tile_6(input: Any, repeats: Any) -> Any:
     ------
     RepeatsError
         If `repeats` does not have one count for each axis or is not one-dimensional, or
-        if a count is negative. The error is also a TypeError if counts have another dtype
-        than int64 (bool, int32, float) or are traced.
+        if a count is negative or exceeds 2**63-1. The error is also a TypeError if counts
+        have another dtype than int64 (bool, int32, float) or are traced.
     ShapeError
         If a size of `input` is not known.
     DTypeError
         If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
         If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
-        or bytes.
+        or bytes. In Dask also if the result has more than 2**20 chunks.
 
     See Also
     --------
@@ -139,15 +140,15 @@ def tile_13(input: Any, repeats: Any) -> Any:
     ------
     RepeatsError
         If `repeats` does not have one count for each axis or is not one-dimensional, or
-        if a count is negative. The error is also a TypeError if counts have another dtype
-        than int64 (bool, int32, float) or are traced.
+        if a count is negative or exceeds 2**63-1. The error is also a TypeError if counts
+        have another dtype than int64 (bool, int32, float) or are traced.
     ShapeError
         If a size of `input` is not known.
     DTypeError
         If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
         If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
-        or bytes.
+        or bytes. In Dask also if the result has more than 2**20 chunks.
 
     See Also
     --------
@@ -191,15 +192,15 @@ def expand_8(input: Any, shape: Any) -> Any:
     Raises
     ------
     ShapeError
-        If two sizes differ and neither is 1, if a size is negative, if `shape` is not
-        one-dimensional, if a size of `input` is not known, or if the result has more axes
-        than the library's arrays can have (64 in NumPy). The error is also a TypeError if
-        sizes have another dtype than int64 (bool, int32, float) or are traced.
+        If two sizes differ and neither is 1, if a size is negative or exceeds 2**63-1, if
+        `shape` is not one-dimensional, if a size of `input` is not known, or if the result
+        has more axes than the library's arrays can have (64 in NumPy). The error is also a
+        TypeError if sizes have another dtype than int64 (bool, int32, float) or are traced.
     DTypeError
         If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
         If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
-        or bytes.
+        or bytes. In Dask also if the result has more than 2**20 chunks.
 
     See Also
     --------
@@ -241,15 +242,15 @@ def expand_13(input: Any, shape: Any) -> Any:
     Raises
     ------
     ShapeError
-        If two sizes differ and neither is 1, if a size is negative, if `shape` is not
-        one-dimensional, if a size of `input` is not known, or if the result has more axes
-        than the library's arrays can have (64 in NumPy). The error is also a TypeError if
-        sizes have another dtype than int64 (bool, int32, float) or are traced.
+        If two sizes differ and neither is 1, if a size is negative or exceeds 2**63-1, if
+        `shape` is not one-dimensional, if a size of `input` is not known, or if the result
+        has more axes than the library's arrays can have (64 in NumPy). The error is also a
+        TypeError if sizes have another dtype than int64 (bool, int32, float) or are traced.
     DTypeError
         If `input` is not an array, or is of a dtype that T does not include.
     OutputTooLargeError
         If the product of the result's sizes, leaving out zeros, exceeds 2**63-1 elements
-        or bytes.
+        or bytes. In Dask also if the result has more than 2**20 chunks.
 
     See Also
     --------

@@ -42,8 +42,8 @@ def for_library(name: str) -> type[Backend]:
     that feed them: Constant, Identity, Shape and Concat. It has the methods of
     ``onnx.backend.base.Backend``: ``prepare``, ``run_model``, ``run_node``,
     ``supports_device`` and ``is_compatible``. For models that you do not trust, the
-    first three take ``max_bytes=``, the most bytes that one node may write. A model of
-    n nodes can still hold n times as much.
+    first three take ``max_bytes=``, the most bytes that one node may write (the ``run`` of
+    what ``prepare`` returns does not). A model of n nodes can still hold n times as much.
 
     Parameters
     ----------
@@ -59,15 +59,18 @@ def for_library(name: str) -> type[Backend]:
     Raises
     ------
     UnsupportedError
-        If there is no such library. By ``prepare``: if a node is of another kind, which
-        the message names; if the opset is newer than the installed onnx; if a tensor is
-        sparse, or its data lie outside of the model, from where they are never read. A
-        malformed model is refused by ``onnx.checker``, with a ValidationError.
+        If there is no such library. By ``prepare``: if there is no such device; if a node is
+        of another kind, which the message names; if the opset is newer than the installed
+        onnx, or older than an operator; if the model has functions, several opsets, an
+        ir_version below 3, or an output twice; if a tensor is sparse, or its data lie outside
+        of the model, from where they are never read. A malformed model is refused by
+        ``onnx.checker``, with a ValidationError.
     ShapeError, DTypeError
         By ``run``: if an input does not have the shape or type that the model declares, or
-        if the library does not have that type. By ``prepare``: if an initializer for an
-        input does not have the declared shape or type; if a node has a type that its opset
-        lacks; if a value is declared with another type than it has.
+        if the library does not have that type. By ``prepare``: if an argument is not of its
+        type, such as a path in place of a model; if an initializer for an input does not have
+        the declared shape or type; if a node has a type that its opset lacks; if a value is
+        declared with another type than it has.
     TileOpsError
         By ``run``: if an operator refuses its inputs; the message names the node.
 
