@@ -118,7 +118,9 @@ def test_the_onnx_operators_need_no_onnx():
         "import pydoc; pydoc.render_doc(tileops.onnx)\n"
     )
     assert run(code).endswith(
-        "(2, 2)\n(None, 4)\ntileops.onnx.backend needs the package onnx; install it\nFalse True\n"
+        "(2, 2)\n(None, 4)\n"
+        "tileops.onnx.backend needs the package onnx; install array-tileops with its extra 'onnx'\n"
+        "False True\n"
     )
 
 

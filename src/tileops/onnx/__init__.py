@@ -44,7 +44,10 @@ else:
             if str(error.name).partition(".")[0] != "onnx":
                 raise
             # An ImportError would break `hasattr` and `help`, which ask for every name.
-            raise AttributeError(f"{__name__}.{name} needs the package onnx; install it") from error
+            raise AttributeError(
+                f"{__name__}.{name} needs the package onnx; install array-tileops with its extra "
+                f"'onnx'"
+            ) from error
 
 
 def __dir__() -> list[str]:
