@@ -51,10 +51,8 @@ def _repeats_of_result(
     return padded, tuple(repeats)
 
 
-_TILE_ADJOINT = Operator(TILE.argument._replace(operator_name="tile_adjoint"), TILE.align)
-_EXPAND_ADJOINT = Operator(
-    EXPAND.argument._replace(operator_name="expand_adjoint"), _repeats_of_result
-)
+_TILE_ADJOINT = TILE.derive("tile_adjoint")
+_EXPAND_ADJOINT = EXPAND.derive("expand_adjoint", align=_repeats_of_result)
 
 
 def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:

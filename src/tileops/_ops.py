@@ -7,10 +7,8 @@ from tileops._rules import EXPAND, TILE, Operator, result_shape, shape_argument
 from tileops._run import run
 from tileops.execute import prepare_to_trace
 
-_TILE_SHAPE = Operator(TILE.argument._replace(operator_name="tile_shape"), TILE.align)
-_EXPAND_SHAPE = Operator(
-    EXPAND.argument._replace(operator_name="expand_shape", name="target"), EXPAND.align
-)
+_TILE_SHAPE = TILE.derive("tile_shape")
+_EXPAND_SHAPE = EXPAND.derive("expand_shape", name="target")
 
 
 def tile(

@@ -6,11 +6,11 @@ whether two sizes are equal. The library then decides, or fixes the symbol's val
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from math import inf, prod
 from operator import index
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tileops._texts import show
 from tileops.errors import (
@@ -73,15 +73,29 @@ class Operator:
 
     argument: Argument
     align: Align
+    general: str
+    """The function without the operator's limits, which errors recommend."""
     dtypes: Mapping[str, str] | None = None
     """The dtypes that the input may have, and their names in the specification; None for all."""
-    general: str = "tileops.tile"
-    """The function without the operator's limits, which errors recommend."""
 
     @property
     def name(self) -> str:
         """The operator's name in errors."""
         return self.argument.operator_name
+
+    def derive(
+        self,
+        operator_name: str,
+        *,
+        align: Align | None = None,
+        dtypes: Mapping[str, str] | None = None,
+        **changes: Any,
+    ) -> "Operator":
+        """Return an operator of another name; `changes` replace fields of its argument."""
+        argument = self.argument._replace(operator_name=operator_name, **changes)
+        return replace(
+            self, argument=argument, align=align or self.align, dtypes=dtypes or self.dtypes
+        )
 
 
 def shape_argument(operator_name: str, name: str = "input shape") -> Argument:
@@ -229,10 +243,12 @@ def differ(size: int, wanted: int) -> bool:
 TILE = Operator(
     Argument("tile", "repeats", RepeatsError, "0 makes the axis empty"),
     tile_repeats,
+    "tileops.tile",
 )
 EXPAND = Operator(
     Argument("expand", "shape", ShapeError, "1 keeps an axis as it is"),
     expand_repeats,
+    "tileops.expand",
 )
 
 

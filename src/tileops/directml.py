@@ -145,7 +145,7 @@ class TileOperatorDesc:
     @property
     def repeats_count(self) -> int:
         """The number of repeats; RepeatsError if `repeats` is not a list of counts."""
-        return len(read_counts(_REPEATS, self.repeats))
+        return len(read_counts(_TILE.argument, self.repeats))
 
     def check(self, feature_level: str = "4.1") -> None:
         """Refuse a description that DirectML does not accept at a feature level.
@@ -317,21 +317,24 @@ def _align(
     return sizes, repeats
 
 
-_REPEATS = TILE.argument._replace(
-    operator_name="DirectML Tile",
+_TILE = TILE.derive(
+    "DirectML Tile",
     remedy="1 keeps a dimension as it is",
     least=1,
     greatest=_UINT_MAX,
     is_vector=True,
 )
+"""The rules for repeats, which are the same at all feature levels."""
 
 
 def _at(level: str) -> Operator:
     """Make the rules of a level: those of the last change of the operator up to this level."""
     fewest, most, dtypes = _CHANGES[max(since for since in _CHANGES if since <= level)]
-    argument = _REPEATS._replace(operator_name=f"DirectML Tile at feature level {level}")
-    names = {dtype: dtype.upper() for dtype in dtypes}
-    return Operator(argument, partial(_align, fewest, most), names)
+    return _TILE.derive(
+        f"DirectML Tile at feature level {level}",
+        align=partial(_align, fewest, most),
+        dtypes={dtype: dtype.upper() for dtype in dtypes},
+    )
 
 
 _OPERATORS = {level: _at(level) for level in _LEVELS}

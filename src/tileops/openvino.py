@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tileops._rules import TILE, Aligned, Argument, Operator, is_less, tile_repeats
+from tileops._rules import TILE, Aligned, Argument, is_less, tile_repeats
 from tileops._run import run
 
 __all__ = ["tile"]
@@ -31,10 +31,8 @@ _DTYPES = {
 }
 """The element types of OpenVINO 2026.4, without nf4, which no array library has."""
 
-_TILE = Operator(
-    TILE.argument._replace(operator_name="OpenVINO Tile-1", is_vector=True),
-    _count_negatives_as_zero,
-    _DTYPES,
+_TILE = TILE.derive(
+    "OpenVINO Tile-1", align=_count_negatives_as_zero, dtypes=_DTYPES, is_vector=True
 )
 
 

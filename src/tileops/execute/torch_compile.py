@@ -34,7 +34,7 @@ def plan_numbers(
     """
     argument = Argument("", "", RepeatsError, "", least, greatest)
     try:
-        plan = make_plan(Operator(argument, align), shape, counts, itemsize)
+        plan = make_plan(Operator(argument, align, ""), shape, counts, itemsize)
     except TileOpsError:
         return None
     return plan._replace(nbytes=0)  # the compiler itself decides what depends on size

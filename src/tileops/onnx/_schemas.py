@@ -4,6 +4,8 @@ Source: https://onnx.ai/onnx/operators/onnx__Tile.html and onnx__Expand.html,
 sections Inputs and Type Constraints.
 """
 
+from typing import Any
+
 from tileops._rules import (
     EXPAND,
     LIMIT,
@@ -11,7 +13,6 @@ from tileops._rules import (
     Aligned,
     Argument,
     Operator,
-    expand_repeats,
     in_range,
     out_of_range,
     tile_repeats_unpadded,
@@ -33,20 +34,8 @@ _ALL_6 = {
 
 _ALL_13 = {**_ALL_6, "bfloat16": "tensor(bfloat16)"}
 
-
-def _int64_vector(argument: Argument, operator_name: str) -> Argument:
-    return argument._replace(
-        operator_name=operator_name, dtype=INT64, is_vector=True, greatest=LIMIT
-    )
-
-
-def _tile(version: int, dtypes: dict[str, str]) -> Operator:
-    return Operator(_int64_vector(TILE.argument, f"Tile-{version}"), tile_repeats_unpadded, dtypes)
-
-
-def _expand(version: int, dtypes: dict[str, str]) -> Operator:
-    argument = _int64_vector(EXPAND.argument, f"Expand-{version}")
-    return Operator(argument, expand_repeats, dtypes, general="tileops.expand")
+_INT64_VECTOR: dict[str, Any] = {"dtype": INT64, "is_vector": True, "greatest": LIMIT}
+"""How counts differ from those of `TILE` and `EXPAND`, in every version except Tile-1."""
 
 
 def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, ...]) -> Aligned:
@@ -66,15 +55,11 @@ def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, .
     return shape, tuple(repeats)
 
 
-TILE_1 = Operator(
-    TILE.argument._replace(operator_name="Tile-1", name="tiles", greatest=LIMIT),
-    _along_axis,
-    FLOATS,
-)
-TILE_6 = _tile(6, _ALL_6)
-TILE_13 = _tile(13, _ALL_13)
-EXPAND_8 = _expand(8, _ALL_6)
-EXPAND_13 = _expand(13, _ALL_13)
+TILE_1 = TILE.derive("Tile-1", align=_along_axis, dtypes=FLOATS, name="tiles", greatest=LIMIT)
+TILE_6 = TILE.derive("Tile-6", align=tile_repeats_unpadded, dtypes=_ALL_6, **_INT64_VECTOR)
+TILE_13 = TILE_6.derive("Tile-13", dtypes=_ALL_13)
+EXPAND_8 = EXPAND.derive("Expand-8", dtypes=_ALL_6, **_INT64_VECTOR)
+EXPAND_13 = EXPAND_8.derive("Expand-13", dtypes=_ALL_13)
 
 VERSIONS = {
     "Tile": {1: TILE_1, 6: TILE_6, 13: TILE_13},

@@ -11,7 +11,7 @@ import onnx
 from onnx.backend.base import Backend, BackendRep
 
 from tileops import execute
-from tileops._rules import TILE, Operator, known
+from tileops._rules import TILE, known
 from tileops._run import check_options, run
 from tileops._texts import describe, show, type_name
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
@@ -245,9 +245,7 @@ class _Prepared(BackendRep):
         made = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
         # The operators that copy those outputs which no Tile or Expand makes.
         self._copies = {
-            name: Operator(TILE.argument._replace(operator_name=f"output {name!r}"), TILE.align)
-            for name in self.outputs
-            if name not in made
+            name: TILE.derive(f"output {name!r}") for name in self.outputs if name not in made
         }
 
     def run(self, inputs: Any) -> tuple[Any, ...]:  # type: ignore[override]
