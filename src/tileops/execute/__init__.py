@@ -106,7 +106,7 @@ def find_executor(x: Any) -> Executor | None:
         # torch.compile traces this import, and would break the graph at `import_module`.
         from tileops.execute import torch  # noqa: PLC0415
 
-        if not torch.is_dynamo_compiling() and type(x) in torch.PLAIN:
+        if type(x) in torch.PLAIN and not _is_compiling():
             executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
         return torch.executor
     executor = _others.get(type(x))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import strided
-from torch.compiler import is_dynamo_compiling as is_dynamo_compiling  # noqa: PLC0414 (exported)
+from torch.compiler import is_dynamo_compiling
 from torch.jit import is_tracing
 from torch.profiler import record_function
 
