@@ -18,19 +18,21 @@ from tileops.execute._memory import Memory, alignment_of
 _HEADER = Path(__file__).with_name("cuda_on_host.h")
 
 _ENTRIES = """
-extern "C" void run(const char* source, char* target, const Nest* nest, unsigned x, unsigned y) {
+extern "C" void run(
+    const char* source, char* target, const Launch* launch, unsigned x, unsigned y) {
     for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)
         for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x)
             for (threadIdx.x = 0; threadIdx.x < THREADS; ++threadIdx.x)
-                tileops_repeat(source, target, *nest);
+                tileops_repeat(source, target, *launch);
 }
 
 extern "C" void run_thread(
-    const char* source, char* target, const Nest* nest, unsigned x, unsigned y, unsigned thread) {
+    const char* source, char* target, const Launch* launch, unsigned x, unsigned y,
+    unsigned thread) {
     blockIdx.x = x;
     blockIdx.y = y;
     threadIdx.x = thread;
-    tileops_repeat(source, target, *nest);
+    tileops_repeat(source, target, *launch);
 }
 """
 

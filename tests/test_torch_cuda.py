@@ -58,11 +58,11 @@ class Driver:
         assert (z, threads, shared, stream, extra) == (1, [device.THREADS, 1, 1], 0, 7, 0)
         result = self.results.pop(0) if self.results else Result.CUDA_SUCCESS
         if result == Result.CUDA_SUCCESS:
-            source, target, nest = (ctypes.c_void_p * 3).from_address(arguments)
+            source, target, launch = (ctypes.c_void_p * 3).from_address(arguments)
             addresses = (ctypes.c_void_p.from_address(each).value for each in (source, target))
             defined = dict(line.split()[1:] for line in self.loaded[kernel].splitlines()[:9])
             variant = Variant(*(int(defined[name.upper()]) for name in Variant._fields))
-            prepared = device.Prepared(variant, (x, y), None, nest)
+            prepared = device.Prepared(variant, (x, y), None, launch)
             kernels.launch(prepared, *addresses)
             self.launched.append(variant)
         return (result,)

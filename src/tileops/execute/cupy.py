@@ -132,7 +132,7 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
         prepared = device.prepare(plan, x.strides, out.strides, 1, itemsize, *alignments)
         if prepared is not None:
             kernel = _kernel(prepared.variant)
-            kernel(prepared.grid, (device.THREADS,), (source, target, prepared.nest))
+            kernel(prepared.grid, (device.THREADS,), (source, target, prepared.launch))
             return
     if plan.merges:
         x, out = x.reshape(plan.split), out.reshape(plan.spread)

@@ -27,10 +27,10 @@ class Prepared(NamedTuple):
 
     variant: Variant
     grid: tuple[int, int]
-    nest: Any
+    launch: Any
     """The kernel's third argument, after the addresses: passed by value, in an array of rank 0."""
     address: int
-    """The address of `nest`."""
+    """The address of `launch`."""
 
 
 def pays(plan: Plan, itemsize: int, least: int) -> bool:
@@ -71,7 +71,7 @@ def prepare(
         loops,
     )
     grid = -(-launch.stores // THREADS), -(-launch.repeats // launch.at_once)
-    packed = np.array(argument, _nest_dtype(len(loops), variant.bits))
+    packed = np.array(argument, _launch_dtype(len(loops), variant.bits))
     return Prepared(variant, grid, packed, packed.ctypes.data)
 
 
@@ -101,8 +101,8 @@ def _divisor(n: int, bits: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def _nest_dtype(rank: int, bits: int) -> Any:
-    """Return the dtype of the kernel's `Nest`, padded as in C++."""
+def _launch_dtype(rank: int, bits: int) -> Any:
+    """Return the dtype of the kernel's `Launch`, padded as in C++."""
     index = f"u{bits // 8}"
     divisor = np.dtype([("factor", "u8"), ("shift", "u4")], align=True)
     loop = np.dtype([("rounds", divisor), ("source", "i8"), ("target", "i8")], align=True)

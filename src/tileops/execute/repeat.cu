@@ -40,7 +40,8 @@ struct Loop {
     long long source, target;  // the stride, minus the next loop's stride times its rounds
 };
 
-struct Nest {
+// A `Launch` of tileops/_plan_device.py, which tileops/execute/device.py packs.
+struct Launch {
     Index stores;                // the number of stores in all loops
     Index period;                // the number of pieces in the inner loops
     Divisor periods_of;          // divides by `period`
@@ -70,11 +71,11 @@ __device__ __forceinline__ unsigned long long divide(unsigned long long n, const
 // they are multiplied by whole quotients, and no remainders are needed.
 template <int first, int last, typename Distance, typename Round>
 __device__ __forceinline__ Distance distance(
-    const Nest& nest, Round round, long long Loop::*stride) {
+    const Launch& launch, Round round, long long Loop::*stride) {
     Distance bytes = 0;
 #pragma unroll
     for (int axis = last; axis >= first; --axis) {
-        const Loop& loop = nest.loops[axis];
+        const Loop& loop = launch.loops[axis];
         bytes += (Distance)round * (Distance)(loop.*stride);
         round = divide(round, loop.rounds);
     }
@@ -82,17 +83,18 @@ __device__ __forceinline__ Distance distance(
 }
 
 __device__ __forceinline__ long long outside(
-    const Nest& nest, Index period, long long Loop::*stride) {
-    return distance<0, OUTER - 1, unsigned long long>(nest, period, stride);
+    const Launch& launch, Index period, long long Loop::*stride) {
+    return distance<0, OUTER - 1, unsigned long long>(launch, period, stride);
 }
 
-__device__ __forceinline__ long long inside(const Nest& nest, Inner at, long long Loop::*stride) {
-    return distance<OUTER, OUTER + INNER - 1, unsigned long long>(nest, at, stride);
+__device__ __forceinline__ long long inside(
+    const Launch& launch, Inner at, long long Loop::*stride) {
+    return distance<OUTER, OUTER + INNER - 1, unsigned long long>(launch, at, stride);
 }
 
 // The same as `inside`, for the source only, computed in as few bits as suffice.
-__device__ __forceinline__ long long near(const Nest& nest, Inner at) {
-    const Inner bytes = distance<OUTER, OUTER + INNER - 1, Inner>(nest, at, &Loop::source);
+__device__ __forceinline__ long long near(const Launch& launch, Inner at) {
+    const Inner bytes = distance<OUTER, OUTER + INNER - 1, Inner>(launch, at, &Loop::source);
     return INNER_BITS == 32 ? (long long)(int)bytes : (long long)bytes;
 }
 
@@ -129,8 +131,8 @@ __device__ __forceinline__ Word load_bytes(const char* source, int begin, int en
 // Read the pieces of a store: the first ones from piece `at` on in a period that begins at `begin`,
 // and the others from the start of the next period.
 __device__ __forceinline__ Word load(
-    const char* begin, const char* next, const Nest& nest, Inner at, int first_pieces) {
-    const char* first = begin + inside(nest, at, &Loop::source);
+    const char* begin, const char* next, const Launch& launch, Inner at, int first_pieces) {
+    const char* first = begin + inside(launch, at, &Loop::source);
 #if IS_RUN
     const int end = first_pieces * LOAD;
     Word word = load_bytes(first, 0, end);
@@ -150,32 +152,32 @@ __device__ __forceinline__ Word load(
     for (int i = 1; i < PIECES; ++i) {
         const bool is_first = !CROSSES || i < first_pieces;
         const Inner piece = is_first ? at + i : i - first_pieces;
-        put(word, i, __ldg((const Piece*)((is_first ? begin : next) + near(nest, piece))));
+        put(word, i, __ldg((const Piece*)((is_first ? begin : next) + near(launch, piece))));
     }
 #endif
     return word;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) tileops_repeat(
-    const char* __restrict__ source, char* __restrict__ target, const Nest nest) {
+    const char* __restrict__ source, char* __restrict__ target, const Launch launch) {
     const Index store = (Index)blockIdx.x * THREADS + threadIdx.x;
-    if (store >= nest.stores)
+    if (store >= launch.stores)
         return;
     const Index piece = store * PIECES;
-    const Index period = OUTER ? divide(piece, nest.periods_of) : 0;
-    const Inner at = piece - period * nest.period;
-    const char* begin = source + outside(nest, period, &Loop::source);
+    const Index period = OUTER ? divide(piece, launch.periods_of) : 0;
+    const Inner at = piece - period * launch.period;
+    const char* begin = source + outside(launch, period, &Loop::source);
 #if OUTER && defined __CUDA_ARCH__
     asm("" : "+l"(begin));  // otherwise the compiler adds its parts up again for each piece
 #endif
-    const unsigned int first_repeat = blockIdx.y * nest.at_once;
-    target += outside(nest, period, &Loop::target) + inside(nest, at, &Loop::target);
-    target += first_repeat * nest.step;
+    const unsigned int first_repeat = blockIdx.y * launch.at_once;
+    target += outside(launch, period, &Loop::target) + inside(launch, at, &Loop::target);
+    target += first_repeat * launch.step;
 
-    if (nest.tail && store + 1 == nest.stores) {
+    if (launch.tail && store + 1 == launch.stores) {
 #pragma unroll 1
-        for (int i = 0; i < nest.tail; ++i) {
-            const char* from = begin + inside(nest, at + i, &Loop::source);
+        for (int i = 0; i < launch.tail; ++i) {
+            const char* from = begin + inside(launch, at + i, &Loop::source);
             __stcs((Piece*)target + i, __ldg((const Piece*)from));
         }
         return;
@@ -183,14 +185,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) tileops_repeat(
     int first_pieces = PIECES;
     const char* next = source;
 #if CROSSES
-    if (nest.period - at < PIECES) {
-        first_pieces = nest.period - at;
-        next += outside(nest, period + 1, &Loop::source);
+    if (launch.period - at < PIECES) {
+        first_pieces = launch.period - at;
+        next += outside(launch, period + 1, &Loop::source);
     }
 #endif
-    const Word word = load(begin, next, nest, at, first_pieces);
-    const unsigned int times = min(nest.repeats - first_repeat, nest.at_once);
+    const Word word = load(begin, next, launch, at, first_pieces);
+    const unsigned int times = min(launch.repeats - first_repeat, launch.at_once);
     // Streaming stores leave the source in the cache.
-    for (unsigned int i = 0; i < times; ++i, target += nest.step)
+    for (unsigned int i = 0; i < times; ++i, target += launch.step)
         __stcs((Store*)target, word.all);
 }
