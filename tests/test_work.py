@@ -809,7 +809,7 @@ def named(move):
     """Name the steps of a plan as docs/copies.md does."""
     name = type(move).__name__
     match move:
-        case moving.Loop(_, _, body):
+        case moving.Slices(_, _, body):
             return f"{name} ({named(body)})"
         case moving.Stage(_, fill, columns):
             return f"{name} ({named(fill)}, {'Columns' if columns else 'Copy'})"

@@ -1,8 +1,8 @@
 """How bytes move: a strided copy in few loops over wide words, and the steps that make it fast.
 
 This module knows no arrays and no libraries. A `Nest` describes a copy. `_plan_device` turns a nest
-into the launch of a kernel; `_plan_host` turns it into a tree of `Copy`, `Columns`, `Pairs`, `Loop`
-and `Stage`, which `tileops.execute.moving` carries out.
+into the launch of a kernel; `_plan_host` turns it into a tree of `Copy`, `Columns`, `Pairs`,
+`Slices` and `Stage`, which `tileops.execute.moving` carries out.
 """
 
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Slices:
     """The same steps for each slice along an axis."""
 
     axis: int
@@ -100,7 +100,7 @@ class Stage:
     this many axes; if 0, block by block."""
 
 
-Move = Copy | Columns | Pairs | Loop | Stage
+Move = Copy | Columns | Pairs | Slices | Stage
 
 
 def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int) -> Nest:

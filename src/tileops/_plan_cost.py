@@ -6,7 +6,7 @@ most plans cost, so that a library keeps its own loops where both are equally fa
 
 from math import ceil, prod
 
-from tileops._moves import COPY, WORDS, Columns, Copy, Loop, Move, Nest, Pairs, Stage
+from tileops._moves import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
 from tileops._plan_host import LOOPED, NUMBERS, plan_host, times_written
 
 LEAST_COST = 20_000.0
@@ -69,7 +69,7 @@ def _move_cost(nest: Nest, move: Move) -> float:
             return words * (_PER_WORD if is_number else _PER_ELEMENT) + entries * _PER_ENTRY
         case Pairs():
             return words / 2 * _PER_WORD
-        case Loop(axis, step, body):
+        case Slices(axis, step, body):
             return _move_cost(nest, body) + ceil(nest.sizes[axis] / step) * _PER_STEP
         case Stage(sizes, fill, columns):
             block = nest.block(sizes)

@@ -14,10 +14,10 @@ from tileops._moves import (
     COPY,
     WORDS,
     Columns,
-    Loop,
     Move,
     Nest,
     Pairs,
+    Slices,
     Stage,
     box,
 )
@@ -164,7 +164,7 @@ def _looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:
     """Loop over the blocks of the source, and leave its repeats to the body."""
     for axis in reversed(range(len(nest.sizes))):
         if nest.source[axis] != 0 and block[axis] < nest.sizes[axis]:
-            body = Loop(axis, block[axis], body)
+            body = Slices(axis, block[axis], body)
     return body
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tileops._moves import Loop, Move, Nest, Pairs, Stage, blocks, make_nest
+from tileops._moves import Move, Nest, Pairs, Slices, Stage, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._plan_cost import plan_cost, threads_for
 from tileops._plan_host import cut, host_words, plan_host
@@ -129,7 +129,7 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
     """Whether a copy between contiguous arrays needs temporaries."""
     job = make_contiguous_job(plan, itemsize, ALIGNMENT)
     move = job.move
-    while isinstance(move, Loop):
+    while isinstance(move, Slices):
         move = move.body
     return bool(job.chain) or isinstance(move, Stage | Pairs)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._moves import COPY, Columns, Copy, Loop, Move, Pairs, Stage
+from tileops._moves import COPY, Columns, Copy, Move, Pairs, Slices, Stage
 from tileops.execute._memory import word_dtype
 from tileops.execute.allocating import give_back, temporary
 from tileops.execute.assigning import Assign, assign
@@ -49,7 +49,7 @@ class Mover:
                     self.assign(target[column], source[column])
             case Pairs(words):
                 self.pair(target, source, words)
-            case Loop(axis, step, body):
+            case Slices(axis, step, body):
                 before = (slice(None),) * axis
                 for i in range(0, target.shape[axis], step):
                     part = (*before, slice(i, i + step))
