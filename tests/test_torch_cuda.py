@@ -78,7 +78,7 @@ def install(monkeypatch, driver, nvrtc_version):
     monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
     monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
     monkeypatch.setattr(executor, "_is_on_gpu", lambda _: True)
-    monkeypatch.setattr(executor, "_LEAST", 1)
+    monkeypatch.setattr(executor, "_FEWEST", 1)
     monkeypatch.setattr(host, "LEAST", 1)
 
 

@@ -106,7 +106,7 @@ def set_thresholds(monkeypatch, name):
         monkeypatch.setattr(cost, "_PER_ROW", 1e9)
     for library in {"torch", "cupy"} & sys.modules.keys() if name != "measured" else ():
         module = importlib.import_module(f"tileops.execute.{library}")
-        monkeypatch.setattr(module, "_LEAST", 1)
+        monkeypatch.setattr(module, "_FEWEST", 1)
     if name == "device":
         torch = importlib.import_module("tileops.execute.torch")
         monkeypatch.setattr(torch, "_is_on_gpu", lambda _: True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 THRESHOLDS = {
     "cuda": [
-        ("tileops.execute.torch", "_LEAST"),
-        ("tileops.execute.cupy", "_LEAST"),
+        ("tileops.execute.torch", "_FEWEST"),
+        ("tileops.execute.cupy", "_FEWEST"),
         ("tileops.execute.host", "LEAST"),
     ],
     "cpu": [("tileops.execute.host", "LEAST"), ("tileops.execute.torch", "HUGE")],

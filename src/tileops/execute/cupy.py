@@ -21,7 +21,7 @@ from tileops.execute.array_api import Executor, spread
 _CURRENT: AbstractContextManager[Any] = nullcontext()
 
 
-_LEAST = 2**24
+_FEWEST = 2**24
 """The fewest elements of a result for which our own kernel saves time."""
 
 
@@ -126,7 +126,7 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
     if not plan.repeated and x.flags.c_contiguous and out.flags.c_contiguous:
         out[...] = x.reshape(out.shape)  # as one run
         return
-    if device.pays(plan, itemsize, _LEAST) and not cupy.cuda.runtime.is_hip:
+    if device.pays(plan, itemsize, _FEWEST) and not cupy.cuda.runtime.is_hip:
         source, target = x.data, out.data
         alignments = alignment_of(source.ptr), alignment_of(target.ptr)
         prepared = device.prepare(plan, x.strides, out.strides, 1, itemsize, *alignments)

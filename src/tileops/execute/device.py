@@ -33,9 +33,9 @@ class Prepared(NamedTuple):
     """The address of `launch`."""
 
 
-def pays(plan: Plan, itemsize: int, least: int) -> bool:
+def pays(plan: Plan, itemsize: int, fewest: int) -> bool:
     """Whether a result repeats anything, and has enough elements for our kernel to save time."""
-    return bool(plan.repeated) and plan.nbytes >= max(1, least * itemsize)
+    return bool(plan.repeated) and plan.nbytes >= max(1, fewest * itemsize)
 
 
 @lru_cache(maxsize=4096)

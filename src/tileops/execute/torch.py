@@ -46,7 +46,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 _MOST_SUMMED = 64
 """The most axes that a tensor may have for PyTorch to sum over some of them."""
 
-_LEAST = 3 * 2**23
+_FEWEST = 3 * 2**23
 """The fewest elements of a result on a GPU for which our own kernel saves time."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -334,7 +334,7 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     if len(plan.shape) > MOST_AXES:
         return False
     if _is_on_gpu(x):
-        return device.pays(plan, x.element_size(), _LEAST) and _cuda() is not None
+        return device.pays(plan, x.element_size(), _FEWEST) and _cuda() is not None
     return (
         x.is_cpu
         and plan.nbytes >= host.LEAST
