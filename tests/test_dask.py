@@ -166,6 +166,8 @@ def test_unknown_sizes_are_refused_with_the_remedy(da):
     for operator in (tileops.tile, tileops.expand):
         with pytest.raises(tileops.ShapeError, match=r"axis 0 .*compute_chunk_sizes"):
             operator(x, 2)
+    with pytest.raises(tileops.ShapeError, match=r"axis 0 of g .*compute_chunk_sizes"):
+        tileops.tile_adjoint(x, 2, 3)
 
 
 def test_computed_copies_are_writable(da):

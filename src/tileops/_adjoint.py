@@ -161,7 +161,7 @@ def _sum(operator: Operator, g: Any, shape: Any, *counts: Any) -> Any:
     name = operator.name
     executor = executor_of(name, g, "g")
     g = executor.array(g)
-    found = executor.shape(name, g)
+    found = executor.shape(name, g, "g")
     if not executor.dtype(g).startswith(_NUMBERS):
         raise DTypeError(
             f"{name}: g has dtype {g.dtype}, and only numbers can be summed; pass an array of "

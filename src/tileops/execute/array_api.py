@@ -75,19 +75,22 @@ class Executor:
         """Return the array that an object of the library stands for, or the array itself."""
         return x
 
-    def shape(self, name: str, x: Any) -> tuple[int, ...]:
-        """Return the shape; ShapeError if a size is not known, which the standard marks by None."""
+    def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
+        """Return the shape; ShapeError if a size is not known, which the standard marks by None.
+
+        Errors call the array `which`.
+        """
         try:
             shape = tuple(x.shape)
             if None not in shape:
                 return tuple(size if self.is_symbolic(size) else index(size) for size in shape)
         except Exception as error:
             raise ShapeError(
-                f"{name}: the input is {type_name(type(x))}, whose shape is not a tuple of sizes; "
+                f"{name}: {which} is {type_name(type(x))}, whose shape is not a tuple of sizes; "
                 f"pass an array of NumPy, PyTorch, JAX, CuPy, Dask or any Array API library"
             ) from error
         raise ShapeError(
-            f"{name}: axis {shape.index(None)} of the input has no known size "
+            f"{name}: axis {shape.index(None)} of {which} has no known size "
             f"(shape {shape}); compute the array first, or declare its size"
         )
 

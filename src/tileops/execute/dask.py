@@ -48,12 +48,12 @@ class Dask(Executor):
         """Return array_api_compat's namespace, because Dask's arrays name none."""
         return array_api_compat.dask.array
 
-    def shape(self, name: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape; a size that depends on data is not known before it is computed."""
         for axis, size in enumerate(x.shape):
             if isnan(size):
                 raise ShapeError(
-                    f"{name}: axis {axis} of the input has no known size (shape {x.shape}); "
+                    f"{name}: axis {axis} of {which} has no known size (shape {x.shape}); "
                     f"call x.compute_chunk_sizes() first"
                 )
         return tuple(map(int, x.shape))

@@ -69,11 +69,11 @@ class Jax(Executor):
         convert = None if isinstance(x, jax.Array) else getattr(x, "__jax_array__", None)
         return x if convert is None else convert()
 
-    def shape(self, name: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape; refuse a Ref, which JAX traces like an array."""
         if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
-            raise DTypeError(f"{name}: the input is a Ref of JAX, not an array; pass its x[...]")
-        return super().shape(name, x)
+            raise DTypeError(f"{name}: {which} is a Ref of JAX, not an array; pass its x[...]")
+        return super().shape(name, x, which)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse a result of narrow elements that has more bits than XLA can count."""

@@ -25,7 +25,7 @@ class NumPy(Executor):
 
     library = "numpy"
 
-    def shape(self, name: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape, whose sizes are always known."""
         return x.shape  # type: ignore[no-any-return]
 

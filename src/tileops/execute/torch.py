@@ -77,30 +77,30 @@ class Torch(Executor):
 
     max_rank = None
 
-    def shape(self, name: str, x: Any) -> tuple[int, ...]:
+    def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape; sizes may be symbolic while tracing.
 
         Tensors without strides are refused, and tensors that are quantised along an axis.
         """
         if x.is_nested:
             raise DTypeError(
-                f"{name}: the input is a nested tensor, whose rows differ in size, so that not "
+                f"{name}: {which} is a nested tensor, whose rows differ in size, so that not "
                 f"every axis has a single size; pass torch.nested.to_padded_tensor(x, 0), or each "
                 f"row"
             )
         # TorchDynamo traces only strided tensors, and does not let a backward read their layout.
         if not is_dynamo_compiling() and x.layout is not strided:
             raise DTypeError(
-                f"{name}: the input has layout {x.layout}; only torch.strided tensors are "
+                f"{name}: {which} has layout {x.layout}; only torch.strided tensors are "
                 f"repeated; pass x.to_dense()"
             )
         if x.is_quantized:
-            self._check_quantized(name, x)
+            self._check_quantized(name, x, which)
         try:
             shape = tuple(x.shape)
         except RuntimeError as error:
             raise ShapeError(
-                f"{name}: the input is {type_name(type(x))}, which has no shape yet; call its "
+                f"{name}: {which} is {type_name(type(x))}, which has no shape yet; call its "
                 f"module first"
             ) from error
         if shape and type(shape[0]) is not int and is_tracing():
@@ -108,15 +108,15 @@ class Torch(Executor):
         return shape
 
     @staticmethod
-    def _check_quantized(name: str, x: Any) -> None:
+    def _check_quantized(name: str, x: Any, which: str) -> None:
         if x.dtype in _PACKED:
             raise DTypeError(
-                f"{name}: the input has dtype {x.dtype}, with several elements in a byte, which "
+                f"{name}: {which} has dtype {x.dtype}, with several elements in a byte, which "
                 f"PyTorch does not copy; pass x.dequantize()"
             )
         if x.qscheme() not in _UNIFORM:
             raise DTypeError(
-                f"{name}: the input is quantised along axis {x.q_per_channel_axis()}, whose "
+                f"{name}: {which} is quantised along axis {x.q_per_channel_axis()}, whose "
                 f"scales the result could not carry; pass x.dequantize() or x.int_repr()"
             )
 
