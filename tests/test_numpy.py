@@ -402,6 +402,8 @@ def test_huge_counts_on_an_empty_axis_do_not_overflow():
         assert tileops.tile(x, (2**62, 2), copy=copy).shape == (0, 4)
     assert tileops.tile(np.ma.ones((0, 2)), (2**62, 2)).shape == (0, 4)
     assert tileops.tile_adjoint(out, (0, 2), (2**62, 2)).shape == (0, 2)
+    with pytest.raises(MemoryError):  # 2**62 bytes; in float32 they would be more than any array
+        tileops.tile_adjoint(np.ones(0, np.float16), 2**61, 0)
 
 
 def test_elements_of_zero_bytes_count_as_elements():

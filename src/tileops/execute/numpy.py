@@ -110,7 +110,9 @@ class NumPy(Executor):
         is_plain = type(g) in PLAIN or isinstance(g, (np.generic, np.matrix))
         total = _as_array(g) if is_plain else g
         if plan.repeated:
-            dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype).type  # of the native byte order
+            # In a wider dtype, the sum of an empty array might be larger than any array.
+            wide = wide_dtype(self.dtype(g)) if g.size else None
+            dtype = np.dtype(wide or g.dtype).type  # of the native byte order
             parts = total.reshape(plan.spread)
             total = parts.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
             if isinstance(total, np.ma.MaskedArray) and parts.size == 0:
