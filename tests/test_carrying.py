@@ -8,7 +8,7 @@ import pytest
 
 import tileops
 from tileops import execute
-from tileops.execute import carrying
+from tileops.onnx import _carrying as carrying
 
 
 @pytest.mark.library("jax")

@@ -14,7 +14,7 @@ from tileops.errors import (
     UnsupportedError,
 )
 from tileops.execute.array_api import Executor
-from tileops.execute.carrying import to_host, to_library
+from tileops.onnx._carrying import to_host, to_library
 from tileops.onnx._models import CONSTANTS, DEFAULT_DOMAIN, constant_of, name_of, read_tensor
 from tileops.onnx._operators import apply
 from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset

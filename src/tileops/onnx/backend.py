@@ -16,8 +16,8 @@ from tileops._run import check_options, run
 from tileops._texts import describe, show, type_name
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
-from tileops.execute.carrying import executor_for, to_host, to_library
 from tileops.execute.numpy import PLAIN
+from tileops.onnx._carrying import executor_for, to_host, to_library
 from tileops.onnx._checks import (
     INLINE,
     check_graph,

@@ -6,7 +6,7 @@ from onnx.reference.op_run import OpRun
 
 from tileops.errors import TileOpsError
 from tileops.execute.array_api import Executor
-from tileops.execute.carrying import executor_for, to_host
+from tileops.onnx._carrying import executor_for, to_host
 from tileops.onnx._nodes import run_node
 
 __all__ = ["ops"]
