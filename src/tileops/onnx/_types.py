@@ -1,5 +1,6 @@
 """The types of a model's values, which are checked before any of its nodes runs."""
 
+from functools import cache
 from typing import Any
 
 import onnx
@@ -20,12 +21,12 @@ def check_types(graph: Any, opset: int) -> None:
     """
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
-    makers = {}
+    makers, latest = {}, onnx.defs.onnx_opset_version()
     for node in graph.node:
-        schemas = [get_schema(node.op_type, opset), get_schema(node.op_type)]
-        _check_inputs(node, opset, [types[name] for name in node.input], schemas)
+        versions = [_signature(node.op_type, version) for version in (opset, latest)]
+        _check_inputs(node, opset, [types[name] for name in node.input], versions)
         made = _result_type(node, types)
-        _check(node, opset, "it makes", made, [schema.outputs[0] for schema in schemas])
+        _check(node, opset, "it makes", made, [output for _, output in versions])
         types[node.output[0]], makers[node.output[0]] = made, name_of(node)
     for value in (*graph.output, *graph.value_info):
         if value.name in types:
@@ -43,13 +44,13 @@ def _check_declared(value: Any, found: int, maker: str | None) -> None:
         )
 
 
-def _check_inputs(node: Any, opset: int, types: list[int], schemas: list[Any]) -> None:
+def _check_inputs(node: Any, opset: int, types: list[int], versions: list[Any]) -> None:
     is_tile_1 = node.op_type in VERSIONS and in_opset(node.op_type, opset) is TILE_1
     # The counts of a Tile-1 are left out, because they may be of T or int64.
     for i, found in enumerate(types[:1] if is_tile_1 else types):
         # The last parameter may stand for any number of inputs.
-        parameters = [schema.inputs[min(i, len(schema.inputs) - 1)] for schema in schemas]
-        _check(node, opset, f"its input {node.input[i]!r} is", found, parameters)
+        allowed = [inputs[min(i, len(inputs) - 1)] for inputs, _ in versions]
+        _check(node, opset, f"its input {node.input[i]!r} is", found, allowed)
     if node.op_type == "Concat" and len(set(types)) > 1:
         raise DTypeError(
             f"{name_of(node)}: the inputs are {', '.join(map(_name, types))}; they must be of one "
@@ -57,15 +58,23 @@ def _check_inputs(node: Any, opset: int, types: list[int], schemas: list[Any]) -
         )
 
 
-def _check(node: Any, opset: int, what: str, found: int, parameters: list[Any]) -> None:
-    """Refuse a type that a parameter lacks; it is given as in the opset and as in the latest."""
-    taken, latest = (parameter.types for parameter in parameters)
+def _check(node: Any, opset: int, what: str, found: int, allowed: list[Any]) -> None:
+    """Refuse a type that the opset does not allow; `allowed` has its types and the latest ones."""
+    taken, latest = allowed
     if _name(found) not in taken:
         remedy = ", or import an opset that has it" if _name(found) in latest else ""
         raise DTypeError(
             f"{name_of(node)}: {what} {_name(found)}; {node.op_type} of opset {opset} has "
             f"{', '.join(sorted(taken))}; convert it{remedy}"
         )
+
+
+@cache
+def _signature(op_type: str, opset: int) -> tuple[list[Any], Any]:
+    """Return the types that an operator's inputs, and its output, may have in an opset."""
+    # This is cached because onnx copies all names of types at each look-up.
+    schema = get_schema(op_type, opset)
+    return [parameter.types for parameter in schema.inputs], schema.outputs[0].types
 
 
 def _result_type(node: Any, types: dict[str, int]) -> int:
