@@ -250,6 +250,29 @@ def test_a_chain_of_tiles_takes_as_many_inference_passes_as_one(monkeypatch):
     assert np.array_equal(run(upgraded, x=X[:1, :1]), np.tile(X[:1, :1], (1, 2**17)))
 
 
+def test_the_number_of_inference_passes_is_limited(monkeypatch):
+    """Each Squeeze needs the sizes of the Tile before it, so each pass finds one more rank."""
+    infer, passes = onnx.shape_inference.infer_shapes, []
+    monkeypatch.setattr(
+        onnx.shape_inference, "infer_shapes", lambda *a, **k: passes.append(a) or infer(*a, **k)
+    )
+    levels = 50
+    nodes = "".join(
+        f"t{i} = Tile (x{i}, {'two' if i in {0, 40} else 'one'}, zero) x{i + 1} = Squeeze (t{i}) "
+        for i in range(levels)
+    )
+    model = parse_model(
+        f'<ir_version: 3, opset_import: ["": 5]> g (float[1, 3] x0) => (float[n, m] x{levels}) {{'
+        "  one = Constant <value = float {1.0}> ()  two = Constant <value = float {2.0}> ()"
+        f"  zero = Constant <value = float {{0.0}}> ()  {nodes} }}"
+    )
+    upgraded = upgrade(model)
+    assert len(passes) < 40
+    assert kinds(upgraded).count("Tile") == levels
+    assert kinds(upgraded).count("ScatterElements") == levels - 32
+    assert np.array_equal(run(upgraded, x0=X[:1]), np.tile(X[:1], (4, 1)))
+
+
 def test_subgraphs_are_also_rewritten():
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 1]> g (bool c, float[2, 3] x, float t)'

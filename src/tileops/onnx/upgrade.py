@@ -41,6 +41,11 @@ __all__ = ["upgrade"]
 _STAND_IN = "tileops.upgrade"
 """The domain in which Tile-1 nodes are hidden while the converter handles the other nodes."""
 
+_MOST_PASSES = 32
+"""The most passes that make constant repeats. Each pass infers the shapes of the whole model, so
+the time would grow with the square of the model's length if each Tile-1 could need a pass of its
+own. The repeats of any Tile-1 that is left are computed when the model runs."""
+
 
 def upgrade(model: Any) -> Any:
     """Rewrite each Tile-1 of a model as Tile-13, and raise its opset to 13.
@@ -52,7 +57,8 @@ def upgrade(model: Any) -> Any:
     are a constant. Otherwise a few standard nodes compute the repeats when the model
     runs; the run then still fails if `tiles` is not whole, or if `axis` is not whole or
     out of range. An initializer that is also an input is not a constant, because a
-    caller may override it.
+    caller may override it. A rank that follows from the sizes of more than 31 results of
+    Tile-1, one after the other, counts as unknown.
 
     Parameters
     ----------
@@ -133,8 +139,9 @@ def upgrade(model: Any) -> Any:
     # repeats.
     result = convert(result, 6, model)
     # This repeats because the result of one Tile may determine the rank of another Tile's input.
-    while _rewrite(result, _constant_repeats):
-        pass
+    for _ in range(_MOST_PASSES):
+        if not _rewrite(result, _constant_repeats):
+            break
     for graph, types, _ in _scopes(result):
         _check_meanings(graph, types)
         _annotate(graph, types)
@@ -274,9 +281,9 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
     """Make constant repeats from constant counts, if the input's rank is known."""
     data, tiles, axis = node.input
     shape = dims_of(_type_of(data, types))
-    dtypes = _check_types(node, types)
     if shape is None or not {tiles, axis} <= constants.keys():
         return None
+    dtypes = _check_types(node, types)
     values = (read_tensor(name, constants[name]) for name in (tiles, axis))
     counts = read_tiles_and_axis(dtypes, *values)
     shape, repeats = TILE_1.align(TILE_1.argument, shape, counts)
