@@ -217,6 +217,26 @@ def test_other_attributes_of_a_constant_are_ignored(backend):
         assert backend.run_node(node, [])[0].tolist() == [1, 2]
 
 
+def test_constants_are_read_before_a_run(backend, monkeypatch):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g () => (int64[n] y, int64[1] c) '
+        "{ [three] c = Constant <value_ints = [3]> ()  y = Tile (c, c) }"
+    )
+    prepared = backend.prepare(model)
+    monkeypatch.delattr(tileops.onnx._nodes, "read_tensor")
+    for _ in range(2):
+        assert [result.tolist() for result in prepared.run([])] == [[3, 3, 3], [3]]
+
+
+def test_a_constant_that_cannot_be_read_is_refused_before_a_run(backend):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> g () => (string[n] y) '
+        '{ [word] y = Constant <value_strings = ["word"]> () }'
+    )
+    model.graph.node[0].attribute[0].strings[0] = b"\xff"
+    refused(backend, model, r"^node 'word' .Constant.: value: its data cannot be read: Unicode")
+
+
 @pytest.mark.parametrize(
     "opset, graph, text",
     [

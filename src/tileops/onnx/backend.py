@@ -165,7 +165,13 @@ class _LibraryBackend(Backend):
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
             raise UnsupportedError("the graph lists an output twice")
-        nodes, inputs = deepcopy((list(graph.node), inputs))  # the caller may change the model
+        nodes = []
+        for node in graph.node:
+            if node.op_type == "Constant":
+                constants[node.output[0]] = run_node(node, opset, [], cls.executor)
+            else:
+                nodes.append(node)
+        nodes, inputs = deepcopy((nodes, inputs))  # the caller may change the model
         return _Prepared(nodes, inputs, outputs, constants, opset, cls.executor, device, max_bytes)
 
     @classmethod
