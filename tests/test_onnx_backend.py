@@ -976,7 +976,9 @@ def test_the_error_for_a_copied_output_names_it(backend):
         '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) '
         "{ y = Identity (x) }"
     )
-    with pytest.raises(tileops.OutputTooLargeError, match=r"^output 'y': .* max_bytes=7"):
+    with pytest.raises(
+        tileops.OutputTooLargeError, match=r"^output 'y': .* max_bytes=7; reduce the inputs"
+    ):
         backend.run_model(model, [np.ones(2, np.float32)], max_bytes=7)
 
 

@@ -251,7 +251,9 @@ class _Prepared(BackendRep):
         made = {node.output[0] for node in self.nodes if node.op_type in VERSIONS}
         # The operators that copy those outputs which no Tile or Expand makes.
         self._copies = {
-            name: TILE.derive(f"output {name!r}") for name in self.outputs if name not in made
+            name: TILE.derive(f"output {name!r}", name="inputs")
+            for name in self.outputs
+            if name not in made
         }
 
     def run(self, inputs: Any) -> tuple[Any, ...]:  # type: ignore[override]
