@@ -42,11 +42,11 @@ class Partial:
         imports = [helper.make_opsetid("", self.opset)]
         return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
-    def there(self):
+    def there(self, model=None):
         """Return the shape that ONNX infers, or the error by which it refuses."""
         try:
             inferred = onnx.shape_inference.infer_shapes(
-                self.model(), strict_mode=True, data_prop=True
+                model or self.model(), strict_mode=True, data_prop=True
             )
         except onnx.shape_inference.InferenceError as error:
             return error
@@ -109,6 +109,18 @@ def test_random_partial_shapes_are_inferred_alike(rng, count, op_type):
         f"unknown rank, {partial} known in part; 0 differences"
     )
     assert min(refused, unknown, partial) > count // 200
+
+
+def test_onnx_uses_counts_that_are_no_constant_for_expand_alone():
+    """Data propagation finds the sizes of another tensor, which a Tile's inference ignores."""
+    for op_type, shape, expected in (("Tile", (3,), (None,)), ("Expand", (1,), (2,))):
+        case = Partial(op_type, 17, shape, (2,))
+        model = case.model()
+        del model.graph.initializer[:]
+        model.graph.input.append(helper.make_tensor_value_info("other", TensorProto.FLOAT, (2,)))
+        model.graph.node.insert(0, helper.make_node("Shape", ["other"], ["counts"]))
+        assert case.there(model) == expected
+        assert INFER[op_type](shape, (2,) if op_type == "Expand" else None) == expected
 
 
 def test_the_deviation_still_exists():

@@ -1,7 +1,9 @@
 """Shape inference as ONNX does it: sizes may be numbers, symbols or unknown.
 
 For a valid model it gives exactly what ``onnx.shape_inference`` gives, neither more nor
-less precise, so that a compiler may use either. It does not need the package ``onnx``.
+less precise, so that a compiler may use either, if it passes the counts that ONNX uses: for a Tile
+those of a constant, for an Expand also those that data propagation finds. It does not need the
+package ``onnx``.
 """
 
 from typing import Any
@@ -30,7 +32,9 @@ def infer_tile_shape(input_shape: Any, repeats: Any) -> tuple[int | None, ...] |
 
     Where every count is known, each known size is multiplied by its count. A symbol
     becomes unknown, even where its count is 1. Where any count is unknown, only the
-    rank is inferred, because ONNX then ignores all counts.
+    rank is inferred, because ONNX then ignores all counts. ONNX also ignores counts that
+    are not a constant, such as the known sizes of another tensor: pass None for these to
+    infer no more than ONNX does.
 
     Parameters
     ----------
