@@ -701,6 +701,16 @@ def test_masks_are_refused_and_not_dropped(backend):
 
 
 @pytest.mark.library("dask")
+def test_masked_chunks_are_refused_where_their_values_are_read(backend):
+    import dask.array as da
+
+    masked = da.from_array(np.ma.array([1, 2], mask=[True, False]), chunks=1)
+    node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
+    with pytest.raises(tileops.DTypeError, match=r"its array is numpy\.ma\.MaskedArray; a tensor"):
+        backend.run_node(node, [masked, masked])
+
+
+@pytest.mark.library("dask")
 def test_concat_computes_nothing_that_it_refuses(backend):
     import dask.array as da
 

@@ -68,6 +68,18 @@ def test_errors_are_those_of_the_package(evaluator):
         model.run(None, {"x": x, "r": np.array([2, 2], np.int32)})
 
 
+def test_masks_are_refused_and_not_dropped(evaluator):
+    model = evaluator(
+        '<ir_version: 8, opset_import: ["": 13]> g (float[n] x, int64[1] r) => (float[m] y)'
+        "{ y = Tile (x, r) }"
+    )
+    x = np.ma.array(np.ones(2, np.float32), mask=[True, False])
+    with pytest.raises(
+        tileops.DTypeError, match=r"numpy\.ma\.MaskedArray; a tensor must be a plain"
+    ):
+        model.run(None, {"x": x, "r": np.array([2])})
+
+
 def test_the_opset_selects_the_version_of_an_operator(evaluator):
     old = evaluator(
         '<ir_version: 3, opset_import: ["": 4]> g (float[n] x, float t, float a) => (float[m] y)'

@@ -215,7 +215,7 @@ class Executor:
 
     def to_numpy(self, x: Any) -> Any:
         """Return an array's values as a NumPy array."""
-        values = np.asarray(x)
+        values = np.asanyarray(x)
         # NumPy makes an array of one object from an array that it does not know.
         if values.dtype == object and x.dtype != object:
             raise TypeError(f"NumPy does not know {type_name(type(x))} as an array")

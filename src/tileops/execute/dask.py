@@ -122,7 +122,7 @@ class Dask(Executor):
 
     def to_numpy(self, x: Any) -> Any:
         """Compute the values."""
-        return np.asarray(x.compute())
+        return np.asanyarray(x.compute())
 
 
 def _too_many(name: str, shape: tuple[int, ...], chunks: int, remedy: str) -> OutputTooLargeError:

@@ -8,6 +8,7 @@ from tileops import execute
 from tileops._texts import describe, type_name
 from tileops.errors import DTypeError, UnsupportedError
 from tileops.execute.array_api import Executor
+from tileops.execute.numpy import PLAIN
 
 
 def executor_for(library: str) -> Executor:
@@ -42,6 +43,7 @@ def to_library(owner: str, value: Any, executor: Executor, device: str | None) -
     found = execute.executor_of(owner, value)
     if found is executor:
         return value
+    check_plain(f"{owner}: its array is", value)
     try:
         return executor.from_numpy(value, device)
     except MemoryError:
@@ -62,4 +64,14 @@ def to_host(owner: str, value: Any) -> Any:
         raise
     except Exception as error:
         raise DTypeError(f"{owner}: {executor.library} cannot give its values: {error}") from error
+    check_plain(f"{owner}: its array is", host)
     return host if host is value or host.flags.writeable else host.copy()
+
+
+def check_plain(subject: str, array: Any) -> None:
+    """Refuse an array of NumPy whose class adds to its values: a tensor has no masks."""
+    if isinstance(array, np.ndarray) and type(array) not in PLAIN:
+        raise DTypeError(
+            f"{subject} {type_name(type(array))}; a tensor must be a plain array; pass "
+            f"numpy.asarray(x)"
+        )

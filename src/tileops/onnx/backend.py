@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
@@ -16,8 +15,7 @@ from tileops._run import check_options, run
 from tileops._texts import describe, show, type_name
 from tileops.errors import DTypeError, ShapeError, TileOpsError, UnsupportedError
 from tileops.execute.array_api import Executor
-from tileops.execute.numpy import PLAIN
-from tileops.onnx._carrying import executor_for, to_host, to_library
+from tileops.onnx._carrying import check_plain, executor_for, to_host, to_library
 from tileops.onnx._checks import (
     INLINE,
     check_graph,
@@ -313,11 +311,7 @@ class _Prepared(BackendRep):
             raise DTypeError(
                 f"input {name!r} is {type_name(type(value))}; pass an array of {' or '.join(taken)}"
             )
-        if isinstance(value, np.ndarray) and type(value) not in PLAIN:
-            raise DTypeError(
-                f"input {name!r} is {type_name(type(value))}; a tensor must be a plain array; "
-                f"pass numpy.asarray(x)"
-            )
+        check_plain(f"input {name!r} is", value)
 
 
 def _wanted(required: list[str]) -> str:
