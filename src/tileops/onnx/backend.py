@@ -79,9 +79,10 @@ def for_library(name: str) -> type[Backend]:
     Notes
     -----
     Types are checked before anything runs, except those of a Tile-1's counts; shapes and
-    counts are checked when a node runs. The declared shapes of outputs are not compared
-    with the shapes of the results, and sizes for which an input declares the same symbol
-    are not compared with each other.
+    counts are checked when a node runs. ``run_node`` checks the types of a Tile and an
+    Expand, and takes any type for the nodes that feed them. The declared shapes of
+    outputs are not compared with the shapes of the results, and sizes for which an input
+    declares the same symbol are not compared with each other.
 
     A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; the default is the library's
     default device. Inputs are a list, or a dict by name, of arrays of NumPy or of the
