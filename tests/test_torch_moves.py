@@ -239,6 +239,26 @@ def test_transforms_see_tensors_that_they_close_over(torch, call, native):
     torch.testing.assert_close(call.grads, native.grads)
 
 
+@CALLS
+def test_a_gradient_that_nobody_computed_stays_none(torch, x, call, native):
+    """An optimizer leaves a parameter without a gradient as it is, but not one with zeros."""
+
+    class OfTheSecond(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a.sum() + b.sum()
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g.expand(1)
+
+    b = torch.ones(1, dtype=x.dtype, requires_grad=True)
+    for repeat in (call, native):
+        a = x.clone().requires_grad_()
+        OfTheSecond.apply(repeat(a), b).backward()
+        assert a.grad is None
+
+
 def test_a_gradient_shares_no_memory_with_another(torch, x):
     a = x.requires_grad_()
     g = torch.randn_like(x)

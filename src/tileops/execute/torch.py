@@ -422,11 +422,16 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, x: Any, plan: Plan, is_moved: bool) -> Any:
         ctx.plan, ctx.shape = plan, x.shape
+        ctx.set_materialize_grads(False)
         return _new(x.detach(), plan, is_moved)
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        return executor.sum("tile", gradient, ctx.plan, ctx.shape), None, None
+        # A gradient that nobody computed stays None, as in PyTorch: optimizers tell it from zeros.
+        total = None
+        if gradient is not None:
+            total = executor.sum("tile", gradient, ctx.plan, ctx.shape)
+        return total, None, None
 
 
 def _memory(x: Any) -> Memory:
