@@ -105,6 +105,29 @@ def test_objects_with_a_jax_array_method_are_treated_as_arrays(jax, cls):
         tileops.tile(cls(x), 2, out=np.ones(2))
 
 
+@pytest.mark.parametrize("cls", [Bare, Parameter])
+@pytest.mark.parametrize("value", [np.ones(3, "float32"), np.float32(3), 3.0], ids=repr)
+def test_objects_may_stand_for_numbers_and_arrays_of_numpy(jax, cls, value):
+    for ours, theirs in (
+        (lambda p: tileops.tile(p, 2), lambda p: jax.numpy.tile(p, 2)),
+        (lambda p: tileops.expand(p, (2, 3)), lambda p: jax.numpy.broadcast_to(p, (2, 3))),
+    ):
+        for wrap in (lambda f: f, jax.jit):
+            found = wrap(lambda ours=ours: ours(cls(value)))()
+            expected = theirs(jax.numpy.asarray(value))
+            assert isinstance(found, jax.Array)
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            assert found.weak_type == expected.weak_type
+            assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+
+
+def test_the_type_of_an_array_is_not_an_array(jax):
+    x = jax.numpy.ones(3, int)
+    for call in (lambda a: tileops.tile(a, 2), lambda a: tileops.tile(x, a)):
+        with pytest.raises(tileops.DTypeError, match=r"not an array|of no known library"):
+            call(jax.typeof(x))
+
+
 def test_an_array_of_another_library_is_not_taken_for_one_of_jax(jax):
     class Quantity(Parameter):
         def __array_namespace__(self):

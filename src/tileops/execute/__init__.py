@@ -121,7 +121,7 @@ def find_executor(x: Any) -> Executor | None:
     name = next((name for name, test in _TESTS.items() if _holds(test, x)), None)
     if name is not None:
         executor = executor_named(name)
-    elif hasattr(x, "__array_namespace__") and not isinstance(x, type):
+    elif callable(getattr(x, "__array_namespace__", None)) and not isinstance(x, type):
         # Nothing is imported, because an array's class may exist here without its package.
         executor = _standard(_package(x.__class__))
     # All proxies, such as those of `weakref`, have the same type, whatever they stand for.

@@ -65,9 +65,12 @@ class Jax(Executor):
     )
 
     def array(self, x: Any) -> Any:
-        """Return the array that an object stands for, such as a parameter of Flax."""
+        """Return the array that an object stands for, such as a parameter of Flax.
+
+        As in JAX, the object may also stand for a number or an array of NumPy.
+        """
         convert = None if isinstance(x, jax.Array) else getattr(x, "__jax_array__", None)
-        return x if convert is None else convert()
+        return x if convert is None else jnp.asarray(convert())
 
     def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape; refuse a Ref, which JAX traces like an array."""
