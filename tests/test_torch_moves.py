@@ -245,11 +245,11 @@ def test_a_gradient_that_nobody_computed_stays_none(torch, x, call, native):
 
     class OfTheSecond(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, a, b):
+        def forward(_, a, b):
             return a.sum() + b.sum()
 
         @staticmethod
-        def backward(ctx, g):
+        def backward(_, g):
             return None, g.expand(1)
 
     b = torch.ones(1, dtype=x.dtype, requires_grad=True)
