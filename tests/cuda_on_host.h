@@ -2,7 +2,8 @@
 
 struct alignas(16) uint4 { unsigned int x, y, z, w; };
 
-static struct { unsigned int x, y; } blockIdx, threadIdx;
+// Of each thread of the host, because tests copy in several threads at once.
+static thread_local struct { unsigned int x, y; } blockIdx, threadIdx;
 
 #define __global__
 #define __device__
