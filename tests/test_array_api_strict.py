@@ -41,6 +41,8 @@ def test_tile_and_broadcast_to_of_the_library_are_used(monkeypatch):
         assert np.array_equal(np.asarray(result), np.tile(np.asarray(x), repeats))
     result = tileops.expand(x[:1, :], (3, 2, 1))
     assert np.array_equal(np.asarray(result), [[[1, 2], [1, 2]]] * 3)
+    with xp.ArrayAPIStrictFlags(api_version="2023.12"):  # the first version with `tile`
+        assert np.array_equal(np.asarray(tileops.tile(x, 2)), np.tile(np.asarray(x), 2))
 
 
 def test_an_unknown_size_is_refused():
@@ -129,3 +131,39 @@ def test_a_shape_of_numpy_integers_is_accepted():
         tileops.expand(Wide(xp.ones(2)), (3,))
     with pytest.raises(tileops.OutputTooLargeError, match="max_bytes=1"):
         tileops.tile(Wide(xp.ones(2)), 2, max_bytes=1)
+    with pytest.raises(tileops.OutputTooLargeError, match=rf"shape \({2**63},\) is larger"):
+        tileops.tile(Wide(xp.ones(2)), 2**62)  # NumPy's product of the two is negative
+
+
+def test_counts_may_be_whole_floats_in_an_array_without_tolist():
+    """ONNX Tile-1 takes its counts in the dtype of the input."""
+    import array_api_strict as xp
+
+    x = xp.asarray([[1, 2]], dtype=xp.float32)
+    for tiles, axis in ((3.0, -1.0), ([3.0], [1.0])):
+        counts = (xp.asarray(count, dtype=xp.float32) for count in (tiles, axis))
+        result = tileops.onnx.tile_1(x, *counts)
+        assert result.dtype == xp.float32
+        assert np.asarray(result).tolist() == [[1, 2, 1, 2, 1, 2]]
+
+
+def test_counts_with_a_method_named_mask_are_not_masked():
+    class Counts:
+        """An array whose library masks elements by a method."""
+
+        shape, dtype = (2,), "integer"
+
+        def __array_namespace__(self, api_version=None):
+            return Counts
+
+        @staticmethod
+        def isdtype(dtype, kind):
+            return dtype == "integer" and kind == "integral"
+
+        def mask(self):
+            raise AssertionError
+
+        def tolist(self):
+            return [2, 1]
+
+    assert tileops.tile_shape((3,), Counts()) == (2, 3)

@@ -50,3 +50,30 @@ def test_a_memory_error_of_the_library_is_passed_on(monkeypatch):
     monkeypatch.setattr("array_api_strict.asarray", fail)
     with pytest.raises(MemoryError):
         carrying.to_library("Tile-13", np.ones(1), strict, None)
+
+
+@pytest.mark.library("array_api_strict")
+@pytest.mark.parametrize("dtype", ["<i4", ">i4"])
+def test_values_carried_to_a_library_are_a_copy_in_the_byte_order_of_the_machine(dtype):
+    import array_api_strict as xp
+
+    values = np.array([1, 2**30], dtype)
+    carried = carrying.to_library("Tile-13", values, execute.executor_named(xp.__name__), None)
+    values[0] = 7
+    assert carried.dtype == xp.int32
+    assert np.asarray(carried).tolist() == [1, 2**30]
+
+
+@pytest.mark.library("array_api_strict")
+@pytest.mark.parametrize(
+    "name, found",
+    [
+        *(("cpu", "cpu"), ("CPU", "cpu"), ("cpu:0", "cpu"), ("cpu:1", None), ("cpu:00", None)),
+        *(("gpu", "gpu"), ("GPU:0", "gpu:0"), ("gpu:1", "gpu:1"), ("gpu:2", None)),
+        *(("", None), (":0", None), ("tpu", None), (None, None), (0, None)),
+    ],
+)
+def test_a_device_is_found_by_its_kind_or_its_number(monkeypatch, name, found):
+    executor = execute.executor_named("array_api_strict")
+    monkeypatch.setattr(type(executor), "devices", lambda _: ["cpu", "gpu:0", "gpu:1"])
+    assert executor.find_device(name) == found

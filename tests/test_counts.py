@@ -360,6 +360,8 @@ def test_a_weak_proxy_is_treated_as_its_array(xp, rng):
             assert xp.bits(tileops.tile(weakref.proxy(mine), repeats)).tobytes() == expected
             if xp.library != "jax":  # whose proxies are taken for arrays of the standard
                 assert execute.find_executor(weakref.proxy(mine)) is execute.find_executor(mine)
+            # A proxy would be of no use once its array is gone.
+            assert type(tileops.expand(weakref.proxy(mine), (2, 3))) is type(mine)
     with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, not an array"):
         tileops.tile(weakref.proxy(no_array), 2)
 
