@@ -61,15 +61,16 @@ def test_equal_chunks_are_computed_once(da, monkeypatch):
     """Equal blocks of the result share one chunk, as with Dask's own tile, and are not copied."""
     import dask
 
+    from tileops.execute import dask as own
+
     made = []
-    repeat = tileops.execute.dask.run
-    monkeypatch.setattr(
-        tileops.execute.dask, "run", lambda *args: made.append(args[1].shape) or repeat(*args)
-    )
+    repeat = own.run
+    monkeypatch.setattr(own, "run", lambda *args: made.append(args[1].shape) or repeat(*args))
     values = np.arange(12.0).reshape(4, 3)
     for chunks, repeats, parts, expected in (
         ((2, 1), (3, 2), (6, 6), []),
         ((2, 3), (3, 2), (6, 1), [(2, 3), (2, 3)]),
+        ((2, 3), (3, 1), (6, 1), []),
         ((4, 3), (1, 12), (1, 6), [(4, 3)]),
         ((4, 3), (1, 13), (1, 7), [(4, 3), (4, 3)]),  # the last part has a single repeat
         ((4, 3), (1, 1), (1, 1), [(4, 3)]),
@@ -158,6 +159,28 @@ def test_a_chunk_above_the_chunk_size_of_dask_counts_as_one(da, chunk_size):
 
     with dask.config.set({"array.chunk-size": chunk_size}):
         assert tileops.tile(da.ones(2**8, chunks=-1), 2**10).numblocks == (2**10,)
+    of_4_gigabytes = da.ones(2**29, chunks=-1)  # more than an element of any dtype of NumPy
+    assert tileops.tile(of_4_gigabytes, 3).numblocks == (3,)
+
+
+def test_an_axis_of_one_chunk_is_repeated_up_to_16_megabytes(da):
+    result = tileops.tile(da.ones(2**10, chunks=-1), 2**17)
+    assert result.chunks == ((2**21,) * 64,)
+
+
+@pytest.mark.parametrize("values", [np.ones((2, 3)), np.full((2, 3), None)], ids=["f8", "object"])
+def test_an_empty_result_is_one_chunk(da, values):
+    """Dask chooses no chunks for objects."""
+    result = tileops.tile(da.from_array(values, chunks=-1), (0, 5))
+    assert result.chunks == ((0,), (15,))
+    assert result.dtype == values.dtype
+
+
+@pytest.mark.parametrize("chunks", [(0, 2, 2), (2, 0, 2), (2, 2, 0)])
+def test_empty_chunks_among_others_are_repeated(da, chunks):
+    values = np.arange(12).reshape(4, 3)
+    result = tileops.tile(da.from_array(values, chunks=(chunks, 3)), (2, 3))
+    assert result.compute().tolist() == np.tile(values, (2, 3)).tolist()
 
 
 def test_unknown_sizes_are_refused_with_the_remedy(da):
@@ -194,7 +217,8 @@ def test_masks_and_records_of_chunks_survive(da, counts):
     for result in (tileops.tile(masked, counts), tileops.tile(masked.astype(">i4"), counts)):
         assert result.compute().tolist() == np.ma.array(np.tile(values, counts)).tolist()
     assert tileops.expand(masked, (2, 4)).compute().tolist() == [values.tolist()] * 2
-    assert type(tileops.tile(masked, 0).compute()) is np.ma.MaskedArray
+    for empty in (tileops.tile(masked, 0), tileops.tile(tileops.tile(masked, counts), 0)):
+        assert type(empty.compute()) is np.ma.MaskedArray
     mixed = np.array([(1, 2.0), (3, 4.0)], [("a", ">i4"), ("b", "<f8")])
     padded = np.zeros(
         2, np.dtype({"names": ["a", "b"], "formats": ["i1", ">i4"], "offsets": [0, 8]})
@@ -203,6 +227,14 @@ def test_masks_and_records_of_chunks_survive(da, counts):
         result = tileops.tile(da.from_array(records, chunks=1), counts)
         assert result.dtype == records.dtype
         assert result.compute().tolist() == np.tile(records, counts).tolist()
+
+
+def test_an_adjoint_sums_narrow_floats_of_one_chunk_in_wider_ones(da):
+    """NumPy's own sum over the first of several axes stops at 2048, where adding 1 rounds to it."""
+    g = da.ones((10_000, 3), dtype="f2", chunks=-1)
+    for total in (tileops.expand_adjoint(g, (1, 3)), tileops.tile_adjoint(g, (1, 3), (10_000, 1))):
+        assert total.dtype == total.compute().dtype == np.float16
+        assert total.compute().tolist() == [[10_000] * 3]
 
 
 def test_an_adjoint_keeps_a_foreign_byte_order(da):
