@@ -127,7 +127,9 @@ def test_more_chunks_than_a_graph_can_name_are_refused(da):
         ((3, 1), 1, (1, 2**50)),
         ((2**10, 2**10), 1, (2, 1)),
         ((1, 4, 6), (1, 3, 3), (5 * 10**11, 1, 1)),
-        ((1, 2000, 2000), (1, 1000, 1000), (10**7, 1, 1)),
+        ((1, 2000, 2000), (1, 1000, 1000), (10**8, 1, 1)),
+        ((1, 2000, 2000), ((1,), (1999, 1), (1999, 1)), (10**8, 1, 1)),
+        ((2, 2, 2), 1, (2**19, 2**19, 2**18)),
     ],
 )
 def test_too_many_chunks_in_all_are_refused_before_a_graph_is_made(da, shape, chunks, repeats):
@@ -163,9 +165,10 @@ def test_a_chunk_above_the_chunk_size_of_dask_counts_as_one(da, chunk_size):
     assert tileops.tile(of_4_gigabytes, 3).numblocks == (3,)
 
 
-def test_an_axis_of_one_chunk_is_repeated_up_to_16_megabytes(da):
-    result = tileops.tile(da.ones(2**10, chunks=-1), 2**17)
-    assert result.chunks == ((2**21,) * 64,)
+@pytest.mark.parametrize("dtype, chunks", [("f8", (2**21,) * 64), ("u1", (2**24,) * 8)])
+def test_an_axis_of_one_chunk_is_repeated_up_to_16_megabytes(da, dtype, chunks):
+    result = tileops.tile(da.ones(2**10, dtype=dtype, chunks=-1), 2**17)
+    assert result.chunks == (chunks,)
 
 
 @pytest.mark.parametrize("values", [np.ones((2, 3)), np.full((2, 3), None)], ids=["f8", "object"])
@@ -348,6 +351,16 @@ def test_fixed_width_text_and_objects_keep_their_dtype():
 def test_elements_of_zero_bytes_are_repeated(da):
     x = da.from_array(np.zeros((2, 3), "V0"), chunks=-1)
     assert tileops.tile(x, (2, 2)).compute().shape == (4, 6)
+
+
+def test_too_many_elements_of_zero_bytes_are_refused_before_chunks_are_listed(da):
+    x = da.from_array(np.zeros(1, "V0"), chunks=-1)
+
+    def refused():
+        with pytest.raises(tileops.OutputTooLargeError, match=r"graph of more than 1048576 chunks"):
+            tileops.tile(x, 2**46)
+
+    assert peak_of(refused) < 2**24
 
 
 def test_the_limit_of_chunks_applies_only_to_repeats(da, monkeypatch):

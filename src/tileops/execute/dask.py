@@ -162,7 +162,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
             tuple(n * count for n, (_, count) in zip(before, along, strict=True))
             for before, along in zip(x.chunks, made, strict=True)
         )
-        x = x.map_blocks(_stretch, copy, counts, chunks=sizes, dtype=x.dtype, meta=x._meta)  # noqa: SLF001
+        x = x.map_blocks(_stretch, copy, counts, chunks=sizes, meta=x._meta)  # noqa: SLF001
     return _take_blocks(
         x, [[place[part] for part in along] for place, along in zip(made, parts, strict=True)]
     )
@@ -195,21 +195,18 @@ def _input_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks  # type: ignore[no-any-return]
 
 
+def _itemsize(x: Any) -> int:
+    """Return the bytes of an element; 1 for elements of no bytes, which still need chunks."""
+    return max(1, int(x.dtype.itemsize))
+
+
 def _least_chunks(x: Any, plan: Plan) -> int:
     """Return a lower bound of the number of chunks, without listing them.
 
-    An axis of several chunks has its chunks once for each repeat. Axes of one chunk are cut so
-    that no chunk exceeds `_part_bytes`, but never within a repeat.
+    No chunk exceeds `_part_bytes`, except those that hold a single repeat.
     """
-    chunks, repeats, nbytes = 1, 1, int(x.dtype.itemsize)
-    for c, n, r in zip(_input_chunks(x, plan), plan.padded, plan.repeats, strict=True):
-        if len(c) > 1:
-            chunks *= len(c) * r
-            nbytes *= max(c)
-        else:
-            repeats *= r
-            nbytes *= n * r
-    return chunks * max(1, min(repeats, nbytes // _part_bytes(plan)))
+    nbytes = _itemsize(x) * prod(plan.shape)
+    return min(prod(plan.repeats), nbytes // _part_bytes(plan))
 
 
 def _part_bytes(plan: Plan) -> int:
@@ -233,12 +230,12 @@ def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """
     axes = list(zip(plan.padded, plan.repeats, _input_chunks(x, plan), strict=True))
     grows = [r != 1 and len(c) == 1 for _, r, c in axes]
-    a_round = x.dtype.itemsize * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
+    a_round = _itemsize(x) * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
     rounds = normalize_chunks(
         tuple("auto" if g else c for g, (_, _, c) in zip(grows, axes, strict=True)),
         tuple(r if g else n for g, (n, r, _) in zip(grows, axes, strict=True)),
         limit=_part_bytes(plan),
-        dtype=np.dtype((np.void, min(max(a_round, 1), 2**31 - 1))),
+        dtype=np.dtype((np.void, min(a_round, 2**31 - 1))),
     )
     return tuple(
         tuple(n * count for count in counts) if g else counts * r
