@@ -80,6 +80,15 @@ def test_narrow_integers_are_counts(name, most):
         tileops.onnx.tile(x, counts[1:])
 
 
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "tile", [tileops.tile, tileops.onnx.tile, tileops.openvino.tile, tileops.directml.tile]
+)
+def test_a_sequence_of_counts_may_hold_arrays_without_axes(tile):
+    x = np.ones((2, 3), np.float32)
+    assert tile(x, [np.array(2), np.array(3)]).shape == (4, 9)
+
+
 def test_integer_arrays_of_the_library_are_counts(xp, x):
     assert tuple(tileops.tile(x, xp.numbers(3, 2)).shape) == (6, 6)
     assert tuple(tileops.tile(x, xp.numbers(3, 2)[1]).shape) == (2, 6)
@@ -242,6 +251,19 @@ def test_a_sequence_of_counts_that_fails_to_be_read_is_refused(counts):
 
 
 @pytest.mark.library("numpy")
+def test_a_memory_error_while_counts_are_read_is_passed_on():
+    def fail(_):
+        raise MemoryError
+
+    for counts in (
+        failing(list, __iter__=fail),
+        failing(Sequence, __len__=lambda _: 2, __iter__=fail),
+    ):
+        with pytest.raises(MemoryError):
+            tileops.tile_shape((2, 3), counts)
+
+
+@pytest.mark.library("numpy")
 @pytest.mark.parametrize("shape", [None, ("a", 2), property(lambda _: 1 // 0)], ids=type)
 def test_an_array_whose_shape_is_not_a_tuple_of_sizes_is_refused(shape):
     strange = failing(object, dtype=np.dtype("i8"), shape=shape, __array_namespace__=lambda _: np)
@@ -364,6 +386,12 @@ def test_a_weak_proxy_is_treated_as_its_array(xp, rng):
             assert type(tileops.expand(weakref.proxy(mine), (2, 3))) is type(mine)
     with pytest.raises(tileops.DTypeError, match=r"is weakref\.ProxyType, not an array"):
         tileops.tile(weakref.proxy(no_array), 2)
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("make", [UserList, np.array], ids=["sequence", "array"])
+def test_as_many_as_1048576_counts_are_read(make):
+    assert tileops.tile_shape((), make([1] * 2**20)) == (1,) * 2**20
 
 
 @pytest.mark.library("numpy")
