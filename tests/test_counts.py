@@ -145,6 +145,20 @@ def test_values_that_are_not_integers_are_refused_as_counts(x, counts):
         tileops.expand_shape(counts, 1)
 
 
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "tile, ways",
+    [
+        (tileops.tile, "int, a sequence of int or an integer array"),
+        (tileops.openvino.tile, "a sequence of int or an integer array"),
+        (tileops.onnx.tile, "a sequence of int or an array of int64"),
+    ],
+)
+def test_an_error_names_the_kinds_of_counts_that_an_operator_takes(tile, ways):
+    with pytest.raises(tileops.RepeatsTypeError, match=rf"; pass {ways}$"):
+        tile(np.ones(3, np.float32), [2.0])
+
+
 def test_nested_counts_are_refused(xp, x):
     for nested in ([[1, 2]], ((1,), (2,)), [range(2)], [np.array([1, 2])], [xp.numbers(1, 2)]):
         with pytest.raises(
