@@ -239,6 +239,13 @@ def test_bits_are_counted_only_for_elements_narrower_than_a_byte(jax):
     assert shape.shape == (2**62,)
 
 
+def test_2_to_the_60_elements_narrower_than_a_byte_are_refused(jax):
+    x = jax.numpy.ones(1, "int4")
+    assert jax.eval_shape(lambda x: tileops.tile(x, 2**60 - 1), x).shape == (2**60 - 1,)
+    with pytest.raises(tileops.OutputTooLargeError, match=r"^tile: .* of int4 is larger than any"):
+        jax.eval_shape(lambda x: tileops.tile(x, 2**60), x)
+
+
 def test_a_donated_input_under_vjp_keeps_the_result(jax):
     x = jax.numpy.arange(1024.0)
     result, _ = jax.vjp(lambda b: tileops.tile(b, 1), x)
