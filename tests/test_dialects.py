@@ -411,8 +411,9 @@ def test_a_refused_rank_leaves_no_plan_behind():
         ({1, 2}, "s is set {1, 2}; (size|count)s must be integers"),
         (np.ones((2, 2), int), r"s has shape \(2, 2\); it must be one-dimensional"),
         (range(2**40), r"s has \d+ (size|count)s; no array has so many"),
+        (memoryview(b"\1\2"), "s is memoryview .*; (size|count)s must be integers"),
     ],
-    ids=["int", "none", "set", "table", "range"],
+    ids=["int", "none", "set", "table", "range", "bytes"],
 )
 def test_counts_of_sizes_and_repeats_need_a_sequence(value, text):
     with pytest.raises(tileops.ShapeError, match=f"^DirectML TensorDesc: tensor size{text}"):
