@@ -507,6 +507,7 @@ def test_a_symbolic_count_may_be_negative(jax):
         (lambda x: tileops.tile(x, (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
         (lambda x: tileops.onnx.tile(x[None], (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
         (lambda x: tileops.expand(x, (x.shape[0] - 5, 1, 1)), np.tile(x, (2, 1, 1))),
+        (lambda x: tileops.expand(x[:1], (x.shape[0] - 2, 3)), np.tile(x[:1], (5, 1))),
     ):
         if hasattr(jax.lax, "tile"):
             exported = jax.export.export(jax.jit(call))(shape)
