@@ -265,6 +265,13 @@ def test_a_sequence_of_counts_that_fails_to_be_read_is_refused(counts):
 
 
 @pytest.mark.library("numpy")
+def test_counts_in_an_array_of_no_known_library_are_refused():
+    strange = failing(object, dtype=np.dtype("i8"), shape=(1,))
+    with pytest.raises(tileops.RepeatsTypeError, match="Failing, an array of no known library"):
+        tileops.tile(np.ones(3), strange)
+
+
+@pytest.mark.library("numpy")
 def test_a_memory_error_while_counts_are_read_is_passed_on():
     def fail(_):
         raise MemoryError
