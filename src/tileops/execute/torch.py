@@ -131,8 +131,8 @@ class Torch(Executor):
                 return cached_plan(operator, x.shape, counts, x.element_size())
             except (TypeError, RuntimeError):  # not cached, or a nested tensor without a shape
                 pass
-        # Not `operator.name`, because a compiled program would guard the property as well.
-        shape = self.shape(operator.argument.operator_name, x)
+        # Neither `operator.name` nor a default, both of which a compiled program would guard.
+        shape = self.shape(operator.argument.operator_name, x, "the input")
         return self.plan_shape(operator, shape, counts, self.itemsize(x))
 
     def plan_shape(
