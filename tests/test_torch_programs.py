@@ -416,6 +416,21 @@ def test_calls_with_known_sizes_are_planned_while_compiling(torch, counter, monk
         planned.clear()
 
 
+def test_a_compiled_tile_adds_few_guards(torch):
+    """Each guard takes time in each call of the program."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    x = torch.ones(2, 3)
+    guards = []
+    for program in (lambda x: torch.tile(x, (2, 1)), lambda x: tileops.tile(x, (2, 1))):
+        program(x)  # tileops looks up tensors here
+        torch.compile(program, fullgraph=True, backend="eager")(x)
+        (entry,) = _debug_get_cache_entry_list(program.__code__)
+        lines = str(entry.guard_manager).splitlines()
+        guards.append(sum("+- " in line and "Manager" not in line for line in lines))
+    assert 0 < guards[0] < guards[1] <= guards[0] + 28
+
+
 def test_errors_are_the_same_in_a_compiled_program(torch, counter):
     x = torch.randn(2, 3)
     for program, error in (
