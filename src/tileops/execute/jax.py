@@ -70,7 +70,11 @@ class Jax(Executor):
         As in JAX, the object may also stand for a number or an array of NumPy.
         """
         convert = None if isinstance(x, jax.Array) else getattr(x, "__jax_array__", None)
-        return x if convert is None else jnp.asarray(convert())
+        if convert is None:
+            return x
+        array = convert()
+        # `jnp.asarray` takes as long as a small copy, even where it has nothing to convert.
+        return array if isinstance(array, jax.Array) else jnp.asarray(array)
 
     def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape; refuse a Ref, which JAX traces like an array."""
