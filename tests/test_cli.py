@@ -287,6 +287,20 @@ def test_an_image_may_have_as_many_pixels_as_its_format_allows(tmp_path, name, s
         assert image.size == (side, 1)
 
 
+def test_an_image_of_more_pixels_than_png_allows_is_refused_before_it_is_made(tmp_path):
+    with pytest.raises(_files.FileError, match="PNG takes 1 to 2147483647 along an axis"):
+        _files.write(tmp_path / "y.png", (1, 2**31, 1), np.dtype(np.uint8), pytest.fail)
+
+
+def test_jpeg_is_written_with_quality_95(tmp_path, rng):
+    values = rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    save(tmp_path / "x.png", values)
+    Image.fromarray(values).save(tmp_path / "x.jpg", quality=95)
+    assert run("tile", "x.png", "y.jpg", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
+    with Image.open(tmp_path / "y.jpg") as ours, Image.open(tmp_path / "x.jpg") as theirs:
+        assert ours.quantization == theirs.quantization
+
+
 def test_a_grey_image_may_have_two_axes(tmp_path):
     greys = np.array([[1, 2, 3]], np.uint8)
     np.save(tmp_path / "x.npy", greys)
@@ -489,6 +503,59 @@ def test_output_that_cannot_be_printed_is_no_error(tmp_path):
             cwd=tmp_path,
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_result_that_the_disk_cannot_hold_is_refused(tmp_path, monkeypatch):
+    usage = _files.shutil.disk_usage(tmp_path)
+    for free, is_enough in ((15, False), (16, True)):
+        monkeypatch.setattr(_files.shutil, "disk_usage", lambda _, n=free: usage._replace(free=n))
+        if is_enough:
+            _files.write(tmp_path / "y.npy", (2,), np.dtype("f8"), lambda out: out.fill(1))
+        else:
+            with pytest.raises(_files.FileError, match="takes 16 bytes and 15 are free"):
+                _files.write(tmp_path / "y.npy", (2,), np.dtype("f8"), pytest.fail)
+    assert np.load(tmp_path / "y.npy").tolist() == [1, 1]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system reserves no blocks")
+def test_the_disk_holds_room_for_the_result_before_it_is_written(tmp_path, monkeypatch):
+    """A write to a mapped file ends the process if the disk is full by then."""
+    reserved = []
+
+    def reserve(file, start, length):
+        reserved.append((os.fstat(file).st_size, start, length))
+
+    def fill(_):
+        (written,) = tmp_path.glob(".tileops-*")
+        size = written.stat().st_size
+        assert reserved == [(size, 0, size)]
+
+    monkeypatch.setattr(os, "posix_fallocate", reserve)
+    _files.write(tmp_path / "y.npy", (1000,), np.dtype(np.uint8), fill)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_npy_files_is_read(tmp_path, version):
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array(file, np.arange(3), version)
+    assert _files.read(tmp_path / "x.npy").tolist() == [0, 1, 2]
+
+
+def test_the_pixels_of_an_image_count_with_their_bytes(tmp_path):
+    Image.new("I;16", (3, 2)).save(tmp_path / "x.png")
+    assert _files.read(tmp_path / "x.png", 12).nbytes == 12
+    with pytest.raises(_files.FileError, match="2 by 3 pixels take 12 bytes"):
+        _files.read(tmp_path / "x.png", 11)
+
+
+def test_a_memory_error_of_reading_is_passed_on(tmp_path, monkeypatch):
+    def fail(*_, **_options):
+        raise MemoryError
+
+    save(tmp_path / "x.png", [[1]])
+    monkeypatch.setattr(Image, "open", fail)
+    with pytest.raises(MemoryError):
+        _files.read(tmp_path / "x.png")
 
 
 def test_the_source_is_memory_mapped(tmp_path):

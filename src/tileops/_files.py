@@ -209,7 +209,6 @@ def _write_pixels(
             f"{path}: {error}; use smaller counts, or save as .npy, which is written to disk"
         ) from error
     fill(pixels)
-    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     image = Image.fromarray(pixels.reshape(shape[:2]) if channels == 1 else pixels)
     with _beside(path) as temporary:
         image.save(temporary, format=kind.name, **kind.options)
