@@ -428,7 +428,8 @@ def test_a_compiled_tile_adds_few_guards(torch):
         (entry,) = _debug_get_cache_entry_list(program.__code__)
         lines = str(entry.guard_manager).splitlines()
         guards.append(sum("+- " in line and "Manager" not in line for line in lines))
-    assert 0 < guards[0] < guards[1] <= guards[0] + 28
+    most = 28 if torch.__version__ < "2.13" else 25
+    assert 0 < guards[0] < guards[1] <= guards[0] + most
 
 
 def test_errors_are_the_same_in_a_compiled_program(torch, counter):

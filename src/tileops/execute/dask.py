@@ -190,11 +190,6 @@ def _take_blocks(x: Any, orders: list[list[int]]) -> Any:
     return da.Array(graph, name, chunks, meta=x._meta)  # noqa: SLF001
 
 
-def _input_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Return the chunks of an array along the axes of a plan's padded shape."""
-    return ((1,),) * (len(plan.shape) - x.ndim) + x.chunks  # type: ignore[no-any-return]
-
-
 def _itemsize(x: Any) -> int:
     """Return the bytes of an element; 1 for elements of no bytes, which still need chunks."""
     return max(1, int(x.dtype.itemsize))
@@ -228,7 +223,8 @@ def _result_chunks(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     An axis of one chunk gets chunks of as many repeats as `_part_bytes` has room for. An axis of
     several chunks has them again for each repeat.
     """
-    axes = list(zip(plan.padded, plan.repeats, _input_chunks(x, plan), strict=True))
+    chunks = ((1,),) * (len(plan.shape) - x.ndim) + x.chunks
+    axes = list(zip(plan.padded, plan.repeats, chunks, strict=True))
     grows = [r != 1 and len(c) == 1 for _, r, c in axes]
     a_round = _itemsize(x) * prod(n for g, (n, _, _) in zip(grows, axes, strict=True) if g)
     rounds = normalize_chunks(

@@ -88,11 +88,11 @@ def upgrade(model: Any) -> Any:
         If the version converter cannot convert another node, such as Pad-1; the message names
         the node and quotes the converter. If the converter is known to change the meaning of
         another node: an arithmetic node whose ``axis`` of old broadcasting is neither 0 nor
-        aligned on the right, a Hardmax that
-        flattens, a PRelu by channels, an Upsample that interpolates, a Dropout that trains, a
-        BatchNormalization whose outputs do not tell whether it trains, or a node of another
-        domain with graphs inside. If a function has a Tile-1, or the model has both a Tile-1
-        and functions. If a model with a Tile-1 has data that are sparse or lie outside of it.
+        aligned on the right, a Hardmax that flattens, a PRelu by channels, an Upsample that
+        interpolates, a Dropout that trains, a BatchNormalization whose outputs do not tell
+        whether it trains, or a node of another domain with graphs inside. If a function has a
+        Tile-1, or the model has both a Tile-1 and functions. If a model with a Tile-1 has data
+        that are sparse or lie outside of it.
     onnx.checker.ValidationError
         If a model with a Tile-1 is malformed.
 
