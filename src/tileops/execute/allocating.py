@@ -1,8 +1,7 @@
-"""New memory for NumPy's arrays: results in huge pages, and temporaries that are used again."""
+"""New memory for NumPy's arrays: results in huge pages, and temporaries where libc is fast."""
 
 import ctypes
 import mmap
-from collections import deque
 from contextlib import suppress
 from functools import cache
 from math import prod
@@ -20,9 +19,6 @@ HUGE = 4 * 2**20
 _USED_AGAIN = 32 * 2**20
 """Below this many bytes glibc may reuse freed memory instead of asking the kernel for new memory:
 its threshold grows to this at most (`DEFAULT_MMAP_THRESHOLD_MAX`, on 64 bits)."""
-
-_temporaries: deque[Any] = deque(maxlen=16)
-"""Temporaries that no copy needs now, of up to 1 MiB each, kept because new pages take longer."""
 
 
 def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any:
@@ -73,34 +69,7 @@ def _madvise() -> Any:
 
 
 def temporary(sizes: tuple[int, ...], target: Any) -> Any:
-    """Return memory that no other copy uses, placed so that copies from it to `target` are fast.
-
-    When the copy is over, `give_back` keeps the memory for the next copy.
-    """
-    try:
-        memory = _temporaries.pop()
-    except IndexError:
-        return new_apart(sizes, target)
-    if memory.size < _room(sizes, target):  # dropped, so that larger memory takes its place
-        return new_apart(sizes, target)
-    return _apart(memory, sizes, target)
-
-
-def give_back(array: Any) -> None:
-    """Keep the memory of a `temporary` for other copies."""
-    _temporaries.append(array.base)
-
-
-def new_apart(sizes: tuple[int, ...], target: Any) -> Any:
-    """Return new memory, placed so that copies from it to `target` are fast."""
-    return _apart(np.empty(_room(sizes, target), np.uint8), sizes, target)
-
-
-def _room(sizes: tuple[int, ...], target: Any) -> int:
-    """Return how many bytes contain such a place for the words, wherever the memory begins."""
-    return prod(sizes) * int(target.itemsize) + PAGE
-
-
-def _apart(memory: Any, sizes: tuple[int, ...], target: Any) -> Any:
+    """Return new memory for words of `target`, placed so that copies from it to there are fast."""
+    memory = np.empty(prod(sizes) * target.itemsize + PAGE, np.uint8)
     offset = offset_apart(address_of(memory), address_of(target))
     return np.ndarray(sizes, target.dtype, memory, offset)

@@ -12,7 +12,7 @@ from tileops._moves import blocks, box
 from tileops._places import Rows
 from tileops._plan_host import DIRECT, LOOPED
 from tileops.execute._memory import Memory, address_of, as_array, word_dtype
-from tileops.execute.allocating import new_apart
+from tileops.execute.allocating import temporary
 
 Assign = Callable[[Any, Any], None]
 """A function that copies words to a target from a source that broadcasts to it."""
@@ -84,7 +84,7 @@ def _relocated(target: Any, source: Any) -> Any:
     once = source[tuple(slice(None if step else 1) for step in source.strides)]
     if once.nbytes > min(_RELOCATED, target.nbytes // _REPEATED):
         return None
-    copy = new_apart(once.shape, target)
+    copy = temporary(once.shape, target)
     steps = zip(copy.strides, source.strides, strict=True)
     strides = tuple(written if read else 0 for written, read in steps)
     repeated = np.ndarray(source.shape, copy.dtype, copy, 0, strides)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tileops._moves import COPY, Columns, Copy, Move, Pairs, Slices, Stage
 from tileops.execute._memory import word_dtype
-from tileops.execute.allocating import give_back, temporary
+from tileops.execute.allocating import temporary
 from tileops.execute.assigning import Assign, assign
 
 
@@ -18,25 +18,21 @@ def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
     """
     if move is COPY:
         copy(target, source)
-        return
-    mover = Mover(target, copy)
-    try:
-        mover.carry_out(move, target, source)
-    finally:
-        mover.give_back()
+    else:
+        Mover(target, copy).carry_out(move, target, source)
 
 
 class Mover:
-    """Carries out steps, with temporaries that no other copy uses at the same time."""
+    """Carries out the steps of a copy, in temporaries of its own."""
 
-    __slots__ = ("_copy", "_taken", "_target")
+    __slots__ = ("_copy", "_target", "_temporaries")
 
     assign = staticmethod(assign)
 
     def __init__(self, target: Any, copy: Assign) -> None:
         self._target = target
         self._copy = copy
-        self._taken: dict[tuple[int, ...], Any] = {}
+        self._temporaries: dict[tuple[int, ...], Any] = {}
 
     def carry_out(self, move: Move, target: Any, source: Any) -> None:
         """Carry out the steps of a copy; `source` has the shape of `target`."""
@@ -112,12 +108,7 @@ class Mover:
             np.copyto(target[..., -1, :], source[..., -1, :])
 
     def empty(self, sizes: tuple[int, ...]) -> Any:
-        """Return a temporary of the target's words."""
-        if sizes not in self._taken:
-            self._taken[sizes] = temporary(sizes, self._target)
-        return self._taken[sizes]
-
-    def give_back(self) -> None:
-        """Return the temporaries for other copies to use."""
-        for array in self._taken.values():
-            give_back(array)
+        """Return the temporary of these sizes, which all rounds of a loop write to."""
+        if sizes not in self._temporaries:
+            self._temporaries[sizes] = temporary(sizes, self._target)
+        return self._temporaries[sizes]
