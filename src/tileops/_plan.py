@@ -34,8 +34,6 @@ class Plan(NamedTuple):
     """The axes of `spread` that hold repeats: what an adjoint sums over."""
     merges: bool
     """Whether `shape` joins axes of `spread`, so that the last reshape has to copy."""
-    is_view: bool
-    """Whether a view with zero strides can be the result: no axes merge, or the result is empty."""
     is_identity: bool
     """Whether the result equals the input and has the same axes."""
     nbytes: int
@@ -45,6 +43,11 @@ class Plan(NamedTuple):
     all of the input if no axis is repeated; 0 where `make_plan` finds no `nbytes`."""
     strides: tuple[int, ...]
     """The strides of a contiguous input's view, in bytes; () if the result is no such view."""
+
+    @property
+    def is_view(self) -> bool:
+        """Whether a view with zero strides can be the result: no axes merge, or it is empty."""
+        return not self.merges or is_empty(self.shape)
 
 
 # Plans are compared and hashed by identity. Otherwise a cache with plans in its keys would hash all
@@ -76,15 +79,17 @@ def make_plan(
     operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int
 ) -> Plan:
     """Apply the operator's rules to shape and counts, and plan the call or refuse it."""
-    padded, repeats, result = apply_rules(operator, tuple(shape), counts, itemsize)
-    # An empty axis stays empty however many times it is repeated, and a count without
-    # effect must not overflow the product of sizes that a library computes.
-    repeats = tuple(1 if is_equal(n, 0) else r for n, r in zip(padded, repeats, strict=True))
+    padded, aligned, result = apply_rules(operator, tuple(shape), counts, itemsize)
+    repeats: list[int] = []
     split: list[int] = []
     spread: list[int] = []
     repeated: list[int] = []
     merges = False
-    for n, r in zip(padded, repeats, strict=True):
+    for n, count in zip(padded, aligned, strict=True):
+        # An empty axis stays empty however many times it is repeated, and a count without
+        # effect must not overflow the product of sizes that a library computes.
+        r = 1 if is_equal(n, 0) else count
+        repeats.append(r)
         # Axes whose size stays 1 are left out. Each remaining axis at least doubles the
         # result, so a result that is not empty has at most 63 of them.
         is_one = is_equal(n, 1)
@@ -109,16 +114,15 @@ def make_plan(
         strides = tuple(stride if is_equal(r, 1) else 0 for stride, r in pairs)
     return Plan(
         padded=padded,
-        repeats=repeats,
+        repeats=tuple(repeats),
         split=tuple(split),
         spread=tuple(spread),
         shape=result,
         merges=merges,
         repeated=tuple(repeated),
-        is_view=not merges or is_empty(result),
         is_identity=not repeated and len(padded) == len(shape),
         nbytes=nbytes,
-        row=_row(padded, repeats) if nbytes else 0,
+        row=_row(padded, tuple(repeats)) if nbytes else 0,
         strides=strides,
     )
 

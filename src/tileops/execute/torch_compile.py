@@ -1,7 +1,9 @@
 """How torch.compile traces a plan; imported only for that: loading TorchDynamo takes a second."""
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -11,6 +13,14 @@ from tileops._plan import Plan, make_plan
 from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_equal, is_less, known
 from tileops._texts import show
 from tileops.errors import RepeatsError, TileOpsError
+
+_T = TypeVar("_T")
+
+_substitute: Callable[[Any], Callable[[_T], _T]] = partial(
+    torch.compiler.substitute_in_graph, can_constant_fold_through=True, skip_signature_check=True
+)
+"""Trace another function where an argument is a symbol; the compiler calls the original function
+where all arguments are constants, and takes the result for a constant."""
 
 
 def traceable(counts: Any) -> Any:
@@ -40,7 +50,7 @@ def plan_numbers(
     return plan._replace(nbytes=0)  # the compiler itself decides what depends on size
 
 
-@torch.compiler.substitute_in_graph(known, skip_signature_check=True)  # type: ignore[untyped-decorator]
+@_substitute(known)
 def _known(count: int) -> bool:
     """Whether the compiler can compare a count with 0 and 1 without a guard."""
     return bool(
@@ -50,19 +60,19 @@ def _known(count: int) -> bool:
     )
 
 
-@torch.compiler.substitute_in_graph(is_equal, skip_signature_check=True)  # type: ignore[untyped-decorator]
+@_substitute(is_equal)
 def _is_equal(count: int, number: int) -> bool:
     """Ask the compiler one question, where `known` would ask it three."""
     return bool(statically_known_true(count == number))
 
 
-@torch.compiler.substitute_in_graph(is_less, skip_signature_check=True)  # type: ignore[untyped-decorator]
+@_substitute(is_less)
 def _is_less(count: int, other: int) -> bool:
     """Guard that a count is not less, except for a count that the program reads from data."""
     return bool(guard_or_false(count < other))
 
 
-@torch.compiler.substitute_in_graph(exceeds, skip_signature_check=True)  # type: ignore[untyped-decorator]
+@_substitute(exceeds)
 def _exceeds(count: int, limit: float) -> bool:
     """Guard a specification's limit only: other limits would bound the sizes of an export."""
     # `is_exporting()` is true in every program that PyTorch 2.10 compiles.
@@ -71,16 +81,12 @@ def _exceeds(count: int, limit: float) -> bool:
     return limit != inf and bool(statically_known_true(count > limit))
 
 
-@torch.compiler.substitute_in_graph(  # type: ignore[untyped-decorator]
-    show, can_constant_fold_through=True, skip_signature_check=True
-)
+@_substitute(show)
 def _show(counts: int | tuple[int, ...]) -> str:
     """Write "?" for a symbol, which the compiler cannot write; write numbers as usual."""
     return f"({', '.join(map(show, counts))})" if isinstance(counts, tuple) else "?"
 
 
-@torch.compiler.substitute_in_graph(  # type: ignore[untyped-decorator]
-    plan_numbers, can_constant_fold_through=True, skip_signature_check=True
-)
+@_substitute(plan_numbers)
 def _plan_symbols(*_: Any) -> Plan | None:
     return None
