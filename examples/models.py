@@ -1,8 +1,10 @@
 """Common repetitions in models, a few lines each, written once for every array library.
 
-The functions take arrays of any library, and name none. They are meant to be imported or copied;
-running this file does nothing. Under ``torch.compile``, TorchDynamo warns that ``array_namespace``
-has a cache, and traces through it; the result is the same.
+The functions take arrays of any library, and name none. Where a result is reshaped, they use
+`tile`, whose copy is the fast one; if they used `expand`, the reshape of its view would make the
+copy. They are meant to be imported or copied; running this file does nothing. Under
+``torch.compile``, TorchDynamo warns that ``array_namespace`` has a cache, and traces through it;
+the result is the same.
 """
 
 from collections.abc import Callable
@@ -19,7 +21,7 @@ def repeat_kv(x: Any, groups: int) -> Any:
     From (batch, heads, length, width) to (batch, heads * groups, length, width).
     """
     batch, heads, length, width = x.shape
-    wide = tileops.expand(x[:, :, None, ...], (batch, heads, groups, length, width))
+    wide = tileops.tile(x[:, :, None, ...], (groups, 1, 1))
     return array_namespace(x).reshape(wide, (batch, heads * groups, length, width))
 
 
@@ -41,7 +43,7 @@ def to_beams(states: Any, beams: int) -> Any:
     From (batch, length, width) to (batch * beams, length, width), with a state's beams adjacent.
     """
     batch, length, width = states.shape
-    wide = tileops.expand(states[:, None, ...], (batch, beams, length, width))
+    wide = tileops.tile(states[:, None, ...], (beams, 1, 1))
     return array_namespace(states).reshape(wide, (batch * beams, length, width))
 
 
