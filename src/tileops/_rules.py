@@ -263,13 +263,13 @@ def apply_rules(
 
 
 def result_shape(
-    operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...], itemsize: int = 1
+    operator: Operator, shape: tuple[int, ...], counts: tuple[int, ...]
 ) -> tuple[int, ...]:
     """Return the shape of the result for an input of the given shape, or refuse the call.
 
     This makes no plan, because the shape may have a million axes, and a plan would take 100 MB.
     """
-    return apply_rules(operator, shape, counts, itemsize)[-1]
+    return apply_rules(operator, shape, counts, itemsize=1)[-1]
 
 
 def check_size(argument: Argument, shape: tuple[int, ...], itemsize: int) -> None:

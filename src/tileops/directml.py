@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from tileops._counts import MOST_COUNTS, is_array, is_sequence, read_counts
 from tileops._rules import (
     TILE,
@@ -181,11 +179,12 @@ class TileOperatorDesc:
                 raise DTypeError(
                     f"{operator.name}: the {name} is {describe(tensor)}; pass a TensorDesc"
                 )
-        dtype = _dtype(operator, "input", self.input_tensor)
+        _check_data_type(operator, "input", self.input_tensor)
         sizes = read_counts(_sizes(operator.name, "input"), self.input_tensor.sizes)
         repeats = read_counts(operator.argument, self.repeats)
-        expected = result_shape(operator, sizes, repeats, np.dtype(dtype).itemsize)
-        if _dtype(operator, "output", self.output_tensor) != dtype:
+        expected = result_shape(operator, sizes, repeats)
+        _check_data_type(operator, "output", self.output_tensor)
+        if self.output_tensor.data_type != self.input_tensor.data_type:
             raise DTypeError(
                 f"{operator.name}: the output has data type {self.output_tensor.data_type} and "
                 f"the input {self.input_tensor.data_type}; they must be the same; "
@@ -357,14 +356,12 @@ def _sizes(operator_name: str, tensor: str) -> Argument:
     )
 
 
-def _dtype(operator: Operator, name: str, tensor: TensorDesc) -> str:
-    """Return a data type's dtype, or refuse a data type that the feature level does not have."""
+def _check_data_type(operator: Operator, name: str, tensor: TensorDesc) -> None:
+    """Refuse a data type that the feature level does not have."""
     given: Any = tensor.data_type
-    names = {data_type: dtype for dtype, data_type in (operator.dtypes or {}).items()}
-    dtype = names.get(given) if isinstance(given, str) else None
-    if dtype is None:
+    names = (operator.dtypes or {}).values()
+    if not isinstance(given, str) or given not in names:
         raise DTypeError(
             f"{operator.name}: the {name} has data type {describe(given).removeprefix('str ')}; "
             f"this level takes {', '.join(names)}; pass one of these"
         )
-    return dtype
