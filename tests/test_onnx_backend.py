@@ -510,6 +510,32 @@ def test_bfloat16_keeps_its_bits(backend):
     assert y.view(np.uint16).tolist() == [0x7F81, 0x8000] * 2
 
 
+@pytest.mark.library("jax")
+def test_objects_that_stand_for_arrays_are_inputs(backend):
+    """Parameters of Flax have the method of JAX's protocol, and may have no dtype or shape."""
+    import jax
+
+    class Parameter:
+        def __init__(self, values):
+            self.values = values
+
+        def __jax_array__(self):
+            return self.values
+
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> '
+        "g (float[1, 2] x, int64[2] r) => (float[a, b] tiled, float[c, d] joined) {"
+        "  tiled = Tile (x, r)  joined = Concat <axis = 0> (x, x) }"
+    )
+    x = jax.numpy.ones((1, 2), "float32")
+    tiled, joined = backend.run_model(model, [Parameter(x), np.array([3, 1])])
+    assert isinstance(tiled, jax.Array)
+    assert tiled.tolist() == [[1, 1]] * 3
+    assert joined.tolist() == [[1, 1]] * 2
+    with pytest.raises(tileops.ShapeError, match=r"'x' has shape \(2,\); the model declares"):
+        backend.run_model(model, [Parameter(x[0]), np.array([3, 1])])
+
+
 def test_without_a_driver_no_device_is_supported(backend, monkeypatch):
     def fail(_):
         raise RuntimeError("the driver is missing")

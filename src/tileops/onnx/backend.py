@@ -301,18 +301,20 @@ class _Prepared(BackendRep):
         if not set(required) <= set(given) <= set(self.inputs):
             named = ", ".join(map(str, given)) or "none"
             raise ShapeError(f"the inputs are named {named}; {_wanted(required)}")
-        for name, value in given.items():
-            self._check_kind(name, value)
-            _check_input(name, value, self.inputs[name])
-        return given
+        return {name: self._array(name, value) for name, value in given.items()}
 
-    def _check_kind(self, name: str, value: Any) -> None:
+    def _array(self, name: str, value: Any) -> Any:
+        """Return the array that an input is or stands for, or refuse the input."""
         taken = {"numpy": execute.executor_named("numpy"), self.executor.library: self.executor}
-        if execute.find_executor(value) not in taken.values():
+        executor = execute.find_executor(value)
+        if executor is None or executor not in taken.values():
             raise DTypeError(
                 f"input {name!r} is {type_name(type(value))}; pass an array of {' or '.join(taken)}"
             )
         check_plain(f"input {name!r} is", value)
+        array = executor.array(value)
+        _check_input(name, array, self.inputs[name])
+        return array
 
 
 def _wanted(required: list[str]) -> str:
