@@ -248,7 +248,7 @@ def _one_line(error: BaseException) -> str:
 def _usage(error: CycloptsError) -> str:
     """Return the usage of a command, with the order of its words, if the error is about one."""
     usage = app[error.command_chain[0]].usage if error.command_chain else None
-    return f" {usage}; the files come first" if usage and "SRC" in usage else ""
+    return f" {usage}; the files come first" if usage else ""
 
 
 def main() -> None:
