@@ -185,8 +185,8 @@ def _write_pixels(
     path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Any], None]
 ) -> None:
     kind = FORMATS[path.suffix.lower()]
-    channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else None  # noqa: PLR2004
-    mode = _MODES.get((dtype.name, channels or 0))
+    channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else 0  # noqa: PLR2004
+    mode = _MODES.get((dtype.name, channels))
     if mode not in kind.modes:
         taken: dict[str, list[str]] = {}
         for (name, number), its_mode in _MODES.items():
