@@ -668,6 +668,7 @@ WITH = (
         ("float p, float[1] q", "PRelu (p, q)", "axes of its slope"),
         (ANY + ", float[2] q", "own.Any (p)  w = PRelu (z, q)", "a slope for each channel"),
         (ANY, "own.Any (p)  w = PRelu (p, z)", "a slope for each channel"),
+        (ANY + ", float[1,1] q", "own.Any (p)  w = PRelu (z, q)", "axes of its slope"),
         ("float[1,1,4,2] p", "Upsample <width_scale=1.0, height_scale=1.25> (p)", "samples"),
         ("float[2] p", "Dropout (p)", "no longer drops"),
         (BATCH, f"BatchNormalization {CONSUMED}> (p, s, b, m, v)", "trains"),

@@ -73,7 +73,8 @@ def _change_of_prelu(_given: Mapping[str, Any], shapes: list[Shape], _outputs: i
         and len(slope) == len(x) - 1
         and all(size == 1 for size in slope[1:])
     )
-    is_shared = _is_single(slope) and (x is None or len(slope or ()) <= len(x))
+    rank = 1 if x is None else len(x)  # an unknown rank may be 1
+    is_shared = _is_single(slope) and len(slope or ()) <= rank
     if is_shared or is_by_channel:
         return None
     if _is_single(slope):
