@@ -82,7 +82,8 @@ def check_graph(graph: Any) -> None:
             kind = value.type.tensor_type.elem_type
             if kind and kind not in TYPES:
                 raise UnsupportedError(
-                    f"{value.name!r} is declared of type {kind}, which ONNX does not have"
+                    f"{value.name!r} is declared of type {kind}, which the onnx installed here "
+                    f"does not know; declare another type, or use a newer onnx"
                 )
         if inner.sparse_initializer:
             name = inner.sparse_initializer[0].values.name
@@ -111,14 +112,16 @@ def _check_parts(node: Any) -> None:
         if attribute.ref_attr_name:
             raise UnsupportedError(
                 f"{name_of(node)}: its attribute {attribute.name!r} refers to an attribute of "
-                f"a function, but the node is not in a function"
+                f"a function, but the node is not in a function; give it a value"
             )
 
 
 def _check_names(names: list[Any]) -> None:
     for name in names:
         if not isinstance(name, str):
-            raise UnsupportedError(f"the name {name!r} in the model is not text")
+            raise UnsupportedError(
+                f"the name {name!r} in the model is not text; encode it in UTF-8"
+            )
 
 
 def _check_inside(owner: str, tensor: Any) -> None:

@@ -38,7 +38,7 @@ def check_node(node: Any, opset: int) -> None:
             f"{min(VERSIONS[node.op_type])}; import a newer opset"
         )
     if "" in node.input:  # ONNX's checker lets that pass for a Concat
-        raise UnsupportedError(f"{name_of(node)}: an input is missing")
+        raise UnsupportedError(f"{name_of(node)}: an input is missing; name a value for it")
     if node.op_type == "Constant" and sum(a.name in CONSTANTS for a in node.attribute) != 1:
         raise UnsupportedError(
             f"{name_of(node)}: it does not have exactly one value; give it one of the attributes "
@@ -70,7 +70,8 @@ def run_node(
                 # The reference evaluator does not check nodes before it runs them.
                 if operator is None or len(inputs) != (3 if operator is TILE_1 else 2):
                     raise UnsupportedError(
-                        f"opset {opset} has no {node.op_type} of {len(inputs)} inputs"
+                        f"opset {opset} has no {node.op_type} of {len(inputs)} inputs; import an "
+                        f"opset that has it, or change its inputs"
                     )
                 data, *counts = inputs
                 data = to_library(operator.name, data, executor, device)
@@ -89,7 +90,9 @@ def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
     pairs = [(execute.executor_of("Concat", value), value) for value in inputs]
     dtypes = sorted({executor.dtype(value) for executor, value in pairs})
     if len(dtypes) > 1:
-        raise DTypeError(f"the inputs have dtypes {', '.join(dtypes)}; they must be the same")
+        raise DTypeError(
+            f"the inputs have dtypes {', '.join(dtypes)}; they must be the same; convert them"
+        )
     found = [executor.shape("Concat", value) for executor, value in pairs]
     shapes = ", ".join(map(str, found))
     # Strings of several widths become objects, or strings of the greatest width.

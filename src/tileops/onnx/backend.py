@@ -163,7 +163,9 @@ class _LibraryBackend(Backend):
         check_types(graph, opset)
         outputs = [value.name for value in graph.output]
         if len(set(outputs)) < len(outputs):
-            raise UnsupportedError("the graph lists an output twice")
+            raise UnsupportedError(
+                "the graph lists an output twice; list it once, or a copy by Identity"
+            )
         nodes = []
         for node in graph.node:
             if node.op_type == "Constant":

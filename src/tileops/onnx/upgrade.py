@@ -191,7 +191,10 @@ def _check_convertible(model: Any) -> None:
             f"{INLINE}"
         )
     if any(o.domain == _STAND_IN for o in model.opset_import):
-        raise UnsupportedError(f"the model has nodes of the domain {_STAND_IN!r}")
+        raise UnsupportedError(
+            f"the model has nodes of the domain {_STAND_IN!r}, in which the upgrade hides Tile-1; "
+            f"give that domain another name"
+        )
     check_graph(model.graph)
 
 
@@ -216,7 +219,10 @@ def _scopes(model: Any) -> Iterator[Any]:
     try:
         inferred = onnx.shape_inference.infer_shapes(seen, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
-        raise UnsupportedError(f"onnx.shape_inference refuses the model: {error}") from error
+        raise UnsupportedError(
+            f"onnx.shape_inference refuses the model: {error}; correct the types and shapes that "
+            f"the model declares"
+        ) from error
     return _scopes_of(model.graph, inferred.graph, {}, {})
 
 
