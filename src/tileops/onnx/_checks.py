@@ -74,7 +74,7 @@ def writing_out(what: str) -> Iterator[None]:
 
 
 def check_graph(graph: Any) -> None:
-    """Refuse data outside of the model, sparse tensors, and invalid names and types."""
+    """Refuse data outside of the model, sparse tensors, and invalid names, types and references."""
     for inner in graphs_in(graph):
         declared = declared_in(inner)
         _check_names([value.name for value in (*declared, *inner.initializer)])

@@ -59,10 +59,11 @@ def for_library(name: str) -> type[Backend]:
     UnsupportedError
         If there is no such library. By ``prepare``: if there is no such device; if a node is
         of another kind, which the message names; if the opset is newer than the installed
-        onnx, or older than an operator; if the model has functions, several opsets, an
-        ir_version below 3, or an output twice; if a tensor is sparse, or its data lie outside
-        of the model, from where they are never read. A malformed model is refused by
-        ``onnx.checker``, with a ValidationError.
+        onnx, or older than an operator; if the model has functions, no opset or several, an
+        ir_version below 3, an input that is no tensor, or an output twice; if a tensor is
+        sparse, or its data lie outside of the model, from where they are never read; if the
+        model has more than 2 GiB. Most malformed models are refused by ``onnx.checker``, with
+        a ValidationError.
     ShapeError, DTypeError
         By ``run``: if an input does not have the shape or type that the model declares, or
         if the library does not have that type. By ``prepare``: if an argument is not of its

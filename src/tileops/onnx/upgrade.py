@@ -74,25 +74,27 @@ def upgrade(model: Any) -> Any:
     Raises
     ------
     RepeatsError
-        If a constant `tiles` is negative or not whole. If it is of a type that `tile_1`
-        refuses, the error is also a TypeError.
+        If a constant `tiles` is negative, not whole or not one element, or exceeds 2**63-1. If
+        any `tiles` is of a type that `tile_1` refuses, the error is also a TypeError.
     ShapeError
-        If a constant `axis` is not whole, or out of range. If it is of a type that
-        `tile_1` refuses, the error is also a TypeError.
+        If a constant `axis` is not whole, not one element or out of range. If any `axis` is of
+        a type that `tile_1` refuses, the error is also a TypeError.
     DTypeError
         If the input of a Tile-1 is not a float tensor, or `model` is not a model.
     OutputTooLargeError
         If a constant `tiles` makes the result larger than 2**63-1 elements or bytes, as far
         as the sizes of the input are known.
     UnsupportedError
-        If the version converter cannot convert another node, such as Pad-1; the message names
-        the node and quotes the converter. If the converter is known to change the meaning of
-        another node: an arithmetic node whose ``axis`` of old broadcasting is neither 0 nor
-        aligned on the right, a Hardmax that flattens, a PRelu by channels, an Upsample that
-        interpolates, a Dropout that trains, a BatchNormalization whose outputs do not tell
-        whether it trains, or a node of another domain with graphs inside. If a function has a
-        Tile-1, or the model has both a Tile-1 and functions. If a model with a Tile-1 has data
-        that are sparse or lie outside of it.
+        If `model` has an ir_version below 3, no opset or several, or an opset that is newer
+        than the installed onnx. If a function has a Tile-1, or the model has both a Tile-1 and
+        functions. If a model with a Tile-1 has data that are sparse or lie outside of it, has
+        more than 2 GiB, or declares types or shapes that its values do not have. If the version
+        converter cannot convert another node, such as Pad-1; the message names the node and
+        quotes the converter. If the converter is known to change the meaning of another node: an
+        arithmetic node whose ``axis`` of old broadcasting is neither 0 nor aligned on the right,
+        a Hardmax that flattens, a PRelu by channels or with more axes in its slope than in its
+        input, an Upsample that interpolates, a Dropout that trains, a BatchNormalization whose
+        outputs do not tell whether it trains, or a node of another domain with graphs inside.
     onnx.checker.ValidationError
         If a model with a Tile-1 is malformed.
 
