@@ -109,14 +109,14 @@ class NumPy(Executor):
             g = np.ma.array(np.asarray(g), mask=np.ma.getmask(g))
         is_plain = type(g) in PLAIN or isinstance(g, (np.generic, np.matrix))
         total = _as_array(g) if is_plain else g
+        if g.size == 0:
+            # NumPy's sum would mask these zeros, or make them in a dtype in which they take more
+            # bytes than any array.
+            return np.zeros_like(total, order="C", shape=shape)
         if plan.repeated:
-            # In a wider dtype, the sum of an empty array might be larger than any array.
-            wide = wide_dtype(self.dtype(g)) if g.size else None
-            dtype = np.dtype(wide or g.dtype).type  # of the native byte order
+            dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype).type  # of the native byte order
             parts = total.reshape(plan.spread)
             total = parts.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
-            if isinstance(total, np.ma.MaskedArray) and parts.size == 0:
-                total.mask = np.ma.nomask  # the sum of no values is 0, and not masked
         return total.astype(g.dtype, order="C").reshape(shape)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
