@@ -135,7 +135,10 @@ def _read_array(
     argument: Argument, where: str, array: Any, input_executor: Executor | None
 ) -> tuple[int, ...]:
     array = execute.traceable(array)
-    executor = _executor_of(argument, where, array)
+    executor = execute.find_executor(array)
+    if executor is None:
+        found = f"{type_name(type(array))}, an array of no known library"
+        raise _not_an_integer(argument, where, found, type(array))
     shape = array.shape
     rank = len(shape)
     if rank > 1 or (rank == 0 and argument.is_vector and not where):
@@ -173,15 +176,6 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
             f"{argument.operator_name}: {argument.name}{where} has dtype {executor.dtype(array)}; "
             f"{argument.operator_name} takes {argument.dtype}; pass a tuple of int, or convert it"
         )
-
-
-def _executor_of(argument: Argument, where: str, array: Any) -> Executor:
-    """Return the executor of an array of counts; refuse an array of no known library."""
-    executor = execute.find_executor(array)
-    if executor is None:
-        found = f"{type_name(type(array))}, an array of no known library"
-        raise _not_an_integer(argument, where, found, type(array))
-    return executor
 
 
 def values_of(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
