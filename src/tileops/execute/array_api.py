@@ -18,14 +18,14 @@ from tileops.errors import DTypeError, ShapeError
 _UNKNOWN = 16
 """The bytes assumed for an element whose dtype does not tell its size, such as text."""
 
-_NARROW = ("float16", "bfloat16", "float8_", "float6_", "float4_")
+_NARROW_FLOATS = ("float16", "bfloat16", "float8_", "float6_", "float4_")
 
 
 def wide_dtype(name: str) -> str | None:
     """Name the wider dtype in which a dtype of narrow floats is summed; None for any other."""
     if name in {"complex32", "bcomplex32"}:
         return "complex64"
-    return "float32" if name.startswith(_NARROW) else None
+    return "float32" if name.startswith(_NARROW_FLOATS) else None
 
 
 def spread(xp: Any, x: Any, plan: Plan) -> Any:

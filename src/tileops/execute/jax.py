@@ -30,7 +30,7 @@ except ImportError:  # before JAX 0.8
 _AT_ONCE = 32
 """The most copies that one concatenation joins."""
 
-_NARROW = frozenset(
+_PARTS_OF_BYTES = frozenset(
     jnp.dtype(getattr(jnp, name))
     for name in ("int1", "uint1", "int2", "uint2", "int4", "uint4", "float4_e2m1fn")
     if hasattr(jnp, name)
@@ -158,7 +158,7 @@ class Jax(Executor):
 
 def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) -> None:
     """Refuse narrow elements with more bits than XLA can count: XLA would end the process."""
-    if dtype in _NARROW and extent(shape) > LIMIT // 8:
+    if dtype in _PARTS_OF_BYTES and extent(shape) > LIMIT // 8:
         raise OutputTooLargeError(
             f"{name}: the result's shape {show(shape)} of {dtype} is larger than any array of JAX: "
             f"XLA counts bits, up to 2**63-1; reduce the {argument} or the input"
