@@ -194,10 +194,9 @@ def tile_repeats_unpadded(
 def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int, ...]) -> Aligned:
     """Expand as a Tile: repeat axes of size 1 up to the target, and keep the others."""
     check_counts(argument, target, len(shape))
-    unpadded, given = shape, target
-    shape, target = pad(shape, target)
+    padded, sizes = pad(shape, target)
     repeats = []
-    for axis, (size, wanted) in enumerate(zip(shape, target, strict=True)):
+    for axis, (size, wanted) in enumerate(zip(padded, sizes, strict=True)):
         if is_equal(size, 1):
             repeats.append(wanted)
         elif is_equal(wanted, 1) or size == wanted:
@@ -207,8 +206,8 @@ def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int
         elif wanted == 1:  # likewise
             repeats.append(1)
         else:
-            raise no_broadcast(argument, axis, size, wanted, unpadded, given)
-    return shape, tuple(repeats)
+            raise no_broadcast(argument, axis, size, wanted, shape, target)
+    return padded, tuple(repeats)
 
 
 def no_broadcast(
