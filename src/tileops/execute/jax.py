@@ -248,11 +248,10 @@ def _concatenate(x: Any, plan: Plan) -> Any:
         return _empty(x, plan.shape)
     if x.dtype in _TWO_BITS:
         return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
-    is_one = [is_equal(n, 1) for n in plan.padded]
-    counts = list(zip(is_one, plan.padded, plan.repeats, strict=True))
-    x = jnp.broadcast_to(x, [r if one else n for one, n, r in counts])
-    for axis, (one, _, r) in enumerate(counts):
-        if not one:
+    axes = list(zip(plan.padded, plan.repeats, strict=True))
+    x = jnp.broadcast_to(x, [r if is_equal(n, 1) else n for n, r in axes])
+    for axis, (n, r) in enumerate(axes):
+        if not is_equal(n, 1):
             x = _side_by_side(x, axis, r)
     return x
 
