@@ -287,7 +287,7 @@ def test_traced_references_are_refused(jax):
         lambda ref: tileops.expand_adjoint(ref, (3,)),
     ):
         with pytest.raises(
-            tileops.DTypeError, match=r"is a Ref of JAX, not an array; pass its x\[...\]"
+            tileops.DTypeError, match=r"is a Ref of JAX, not an array; pass ref\[...\]"
         ):
             jax.jit(call)(new_ref(x))
     assert jax.jit(lambda ref: tileops.tile(ref[...], 2))(new_ref(x)).shape == (6,)

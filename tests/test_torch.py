@@ -120,7 +120,7 @@ def test_layouts_without_strides_are_refused(torch):
     for x in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_mkldnn()):
         with pytest.raises(TypeError, match=r"layout torch\..*to_dense"):
             tileops.tile(x, 2)
-        with pytest.raises(TypeError, match=r": g has layout torch\."):
+        with pytest.raises(TypeError, match=r": g has layout torch\..*its to_dense"):
             tileops.tile_adjoint(x, (2, 1), 2)
         with pytest.raises(TypeError, match="dense tensors"):
             tileops.tile(dense, 1, out=x)

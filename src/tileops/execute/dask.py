@@ -54,7 +54,7 @@ class Dask(Executor):
             if isnan(size):
                 raise ShapeError(
                     f"{name}: axis {axis} of {which} has no known size (shape {x.shape}); "
-                    f"call x.compute_chunk_sizes() first"
+                    f"call its compute_chunk_sizes() first"
                 )
         return tuple(map(int, x.shape))
 

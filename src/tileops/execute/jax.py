@@ -79,7 +79,7 @@ class Jax(Executor):
     def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape; refuse a Ref, which JAX traces like an array."""
         if isinstance(x, jax.core.Tracer) and not isinstance(jax.typeof(x), jax.core.ShapedArray):
-            raise DTypeError(f"{name}: {which} is a Ref of JAX, not an array; pass its x[...]")
+            raise DTypeError(f"{name}: {which} is a Ref of JAX, not an array; pass ref[...]")
         return super().shape(name, x, which)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:

@@ -85,14 +85,14 @@ class Torch(Executor):
         if x.is_nested:
             raise DTypeError(
                 f"{name}: {which} is a nested tensor, whose rows differ in size, so that not "
-                f"every axis has a single size; pass torch.nested.to_padded_tensor(x, 0), or each "
-                f"row"
+                f"every axis has a single size; call torch.nested.to_padded_tensor first, or pass "
+                f"each row"
             )
         # TorchDynamo traces only strided tensors, and does not let a backward read their layout.
         if not is_dynamo_compiling() and x.layout is not strided:
             raise DTypeError(
                 f"{name}: {which} has layout {x.layout}; only torch.strided tensors are "
-                f"repeated; pass x.to_dense()"
+                f"repeated; call its to_dense() first"
             )
         if x.is_quantized:
             self._check_quantized(name, x, which)
@@ -112,12 +112,12 @@ class Torch(Executor):
         if x.dtype in _PACKED:
             raise DTypeError(
                 f"{name}: {which} has dtype {x.dtype}, with several elements in a byte, which "
-                f"PyTorch does not copy; pass x.dequantize()"
+                f"PyTorch does not copy; call its dequantize() first"
             )
         if x.qscheme() not in _UNIFORM:
             raise DTypeError(
                 f"{name}: {which} is quantised along axis {x.q_per_channel_axis()}, whose "
-                f"scales the result could not carry; pass x.dequantize() or x.int_repr()"
+                f"scales the result could not carry; call its dequantize() or int_repr() first"
             )
 
     def itemsize(self, x: Any) -> int:
