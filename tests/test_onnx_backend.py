@@ -324,9 +324,7 @@ def test_a_node_may_take_a_value_twice(backend):
     node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
     x = np.array([1, 2])
     assert backend.run_node(node, [x, x])[0].tolist() == [1, 2, 1, 2]
-    with pytest.raises(
-        tileops.ShapeError, match=r"is 3; it takes 2: x \(input 0\), x \(input 1\)$"
-    ):
+    with pytest.raises(tileops.ShapeError, match=r"is 3; pass 2: x \(input 0\), x \(input 1\)$"):
         backend.run_node(node, [x, x, x])
 
 
@@ -469,8 +467,8 @@ def test_inputs_must_match_what_the_model_declares(backend, rng):
     _, x = feed(rng)
     model, two = parse_model(CHAIN), np.array([1, 1])
     for inputs, error, text in (
-        ([x], tileops.ShapeError, "number of inputs is 1; it takes 2: x, repeats"),
-        ({"x": x}, tileops.ShapeError, "the inputs are named x; it takes 2: x, repeats"),
+        ([x], tileops.ShapeError, "number of inputs is 1; pass 2: x, repeats"),
+        ({"x": x}, tileops.ShapeError, "the inputs are named x; pass 2: x, repeats"),
         ({"x": x, "repeats": two, "z": x}, tileops.ShapeError, "named x, repeats, z"),
         (x, tileops.DTypeError, r"the inputs are numpy\.ndarray; pass a list"),
         ([x.tolist(), two], tileops.DTypeError, "input 'x' is .*list"),

@@ -321,7 +321,7 @@ class _Prepared(BackendRep):
 
 
 def _wanted(required: list[str]) -> str:
-    return f"it takes {len(required)}: {', '.join(required) or 'none'}"
+    return f"pass {len(required)}: {', '.join(required) or 'none'}"
 
 
 def _check_is_tensor(value: Any) -> None:
