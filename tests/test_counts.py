@@ -176,6 +176,79 @@ def test_nested_counts_are_refused(xp, x):
         tileops.expand(x, np.array([[1, 2]]))
 
 
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize("text", ["2", b"2", bytearray(b"2"), memoryview(b"2")], ids=type)
+def test_characters_and_bytes_are_no_sequences_of_counts(text):
+    for counts, where in ((text, ""), ([text], r"\[0\]")):
+        shown = rf"repeats{where} is {type(text).__name__} [^;]*; counts must be integers, not bool"
+        with pytest.raises(tileops.RepeatsTypeError, match=rf"^tile: {shown} or float"):
+            tileops.tile(np.ones(3), counts)
+
+
+class Strange:
+    """An array of no known library, of which `numpy.asarray` can make an array."""
+
+    dtype, shape = np.dtype("i8"), ()
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(2, dtype)
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "operator, counts, text",
+    [
+        (
+            tileops.tile,
+            [1, np.array(2.0)],
+            (
+                "tile: repeats[1] is an array of float64; counts must be integers, not bool or "
+                "float, even if whole; pass int, a sequence of int or an integer array"
+            ),
+        ),
+        (
+            tileops.onnx.tile,
+            [np.array(2, np.int32)],
+            (
+                "Tile-13: repeats[0] has dtype int32; Tile-13 takes int64; pass a tuple of int, "
+                "or convert it"
+            ),
+        ),
+        (
+            tileops.tile,
+            [1, np.ma.masked_array(2, mask=True)],
+            (
+                "tile: repeats[1] is MaskedArray, whose values cannot be read here (traced, "
+                "masked, sparse, with a unit, or without data); repeats must be static: pass "
+                "Python's int in place of the array"
+            ),
+        ),
+        (
+            tileops.tile,
+            [1, Strange()],
+            (
+                f"tile: repeats[1] is {__name__}.Strange, an array of no known library; counts "
+                "must be integers, not bool or float, even if whole; pass int, a sequence of int "
+                "or an integer array, such as numpy.asarray makes of it"
+            ),
+        ),
+        (
+            tileops.tile,
+            range(2**70),
+            (
+                "tile: repeats has more than 2**63 counts; no array has so many axes; pass one "
+                "for each axis"
+            ),
+        ),
+    ],
+    ids=["floats", "dtype", "masked", "no known library", "endless"],
+)
+def test_an_error_about_counts_names_their_place_and_a_remedy(operator, counts, text):
+    with pytest.raises(tileops.TileOpsError) as caught:
+        operator(np.ones(3, np.float32), counts)
+    assert str(caught.value) == text
+
+
 class Hostile:
     """An object that raises whatever it is asked, and whose module cannot be looked up."""
 
