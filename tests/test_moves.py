@@ -524,6 +524,19 @@ def test_repeats_of_bytes_are_written_to_rows_with_gaps():
     assert room.tobytes() == b"".join(bytes([byte] * 3 + [0, 0]) for byte in x[:, 0])
 
 
+@pytest.mark.parametrize("dtype, repeats", [("u1", 2), ("u1", 4), ("u2", 4), ("f4", 2), ("u1", 24)])
+def test_repeats_are_written_with_gaps_between_them_and_in_another_order(dtype, repeats):
+    """Only repeats that lie side by side can be combined into wide words."""
+    x = np.random.default_rng(0).integers(0, 200, (5000, 1)).astype(dtype)
+    room = np.full((5000, 3 * repeats), 7, dtype)
+    tileops.tile(x, (1, repeats), out=room[:, ::3])
+    rows = ([value, 7, 7] * repeats for value in x[:, 0].tolist())
+    assert room.tolist() == list(rows)
+    columns = np.full((repeats, 5000), 7, dtype)
+    tileops.tile(x, (1, repeats), out=columns.T)
+    assert columns.tolist() == [x[:, 0].tolist()] * repeats
+
+
 def test_repeats_of_bytes_are_written_in_four_threads_at_once():
     rng = np.random.default_rng(0)
     sources = [rng.integers(0, 256, (700_001, 1), np.uint8) for _ in range(4)]
