@@ -239,11 +239,25 @@ def test_bits_are_counted_only_for_elements_narrower_than_a_byte(jax):
     assert shape.shape == (2**62,)
 
 
-def test_2_to_the_60_elements_narrower_than_a_byte_are_refused(jax):
-    x = jax.numpy.ones(1, "int4")
+@pytest.mark.parametrize(
+    "name", ["int1", "uint1", "int2", "uint2", "int4", "uint4", "float4_e2m1fn"]
+)
+def test_2_to_the_60_elements_narrower_than_a_byte_are_refused(jax, name):
+    if not hasattr(jax.numpy, name):
+        pytest.skip(f"this version of JAX has no {name}")
+    x, empty = jax.ShapeDtypeStruct((1,), name), jax.ShapeDtypeStruct((0,), name)
     assert jax.eval_shape(lambda x: tileops.tile(x, 2**60 - 1), x).shape == (2**60 - 1,)
-    with pytest.raises(tileops.OutputTooLargeError, match=r"^tile: .* of int4 is larger than any"):
-        jax.eval_shape(lambda x: tileops.tile(x, 2**60), x)
+    for operator, argument, call, given in (
+        ("tile", "repeats", lambda x: tileops.tile(x, 2**60), x),
+        ("expand", "shape", lambda x: tileops.expand(x, 2**60), x),
+        ("tile_adjoint", "shape", lambda g: tileops.tile_adjoint(g, 2**60, 0), empty),
+    ):
+        with pytest.raises(tileops.OutputTooLargeError) as caught:
+            jax.eval_shape(call, given)
+        assert str(caught.value) == (
+            f"{operator}: the result's shape ({2**60},) of {name} is larger than any array of JAX: "
+            f"XLA counts bits, up to 2**63-1; reduce the {argument} or the input"
+        )
 
 
 def test_a_donated_input_under_vjp_keeps_the_result(jax):
