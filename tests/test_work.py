@@ -15,7 +15,7 @@ from benchmarks.workloads import WORKLOADS, random_array
 import tileops
 from memory import peak_of
 from tileops import _machine, _plan_job
-from tileops._moves import Nest, make_nest
+from tileops._moves import Nest, Pairs, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
 from tileops._plan_device import plan_device
@@ -399,10 +399,28 @@ def test_runs_are_moved_as_elements_up_to_2_kib():
         assert host_words(nest_between((1000, run), (1, 3), 1), 16).word == word
 
 
+@pytest.mark.parametrize(
+    "source, target, alignment, word",
+    [(4096, 8192, 16, 8), (4096, 8192, 4, 4), (4098, 8192, 16, 2), (4096, 8196, 16, 4)],
+)
+def test_words_of_long_runs_divide_addresses_and_steps(source, target, alignment, word):
+    nest = Nest((1000, 2064), (source, 1), (target, 1), 1)
+    assert host_words(nest, alignment).word == word
+
+
 def test_repeats_of_bytes_are_written_in_pairs_in_each_part_that_has_many():
     for rows, is_paired in ((2**14, True), (2**14 - 1, False)):
         nest = Nest((2, rows, 3), (2**15, 1, 0), (2**17, 3, 1), 1)
         assert ("Pairs" in repr(plan_host(nest))) == is_paired
+
+
+def test_pairs_are_written_in_blocks_of_an_even_number_of_rows():
+    """So each block begins with a pair; its temporary has no more words than the block has rows."""
+    for rows in range(2**14, 2**14 + 100):
+        move = plan_host(Nest((rows, 3), (1, 0), (3, 1), 1))
+        assert move.axis == 0
+        assert move.step % 2 == 0
+        assert move.body == Pairs(move.step)
 
 
 @pytest.mark.parametrize(
