@@ -1,6 +1,7 @@
 """What only NumPy has: strings, objects, records, subclasses, scalars, and unusual memory."""
 
 import gc
+import mmap
 import re
 import sys
 import weakref
@@ -12,7 +13,7 @@ import tileops
 from tileops import _machine, execute
 from tileops._plan import cached_plan
 from tileops._rules import TILE
-from tileops.execute import _out, host
+from tileops.execute import _out, allocating, host
 
 import reference
 import variants
@@ -538,6 +539,47 @@ def test_a_result_beside_temporaries_grows_by_an_eighth_at_most(monkeypatch, row
     assert np.array_equal(result, np.tile(x, (1, 3)))
     assert (result.base is not None) == is_placed
     assert not is_placed or result.base.nbytes <= result.nbytes * 9 / 8
+
+
+@pytest.mark.parametrize(
+    "nbytes, most_room, room",
+    [
+        (2**22, 2**22, 2**21),
+        (2**22 + 16, 2**22 - 16, 2**22 - 16),
+        # Only one more huge page: the last bytes lie in small pages
+        (2**22 + 16, 2**22 - 17, 2**21),
+        (2**22 + 16, 2**21, 2**21),
+        (2**22 + 16, 2**21 - 1, None),
+        # Memory that glibc may use again, unless the room makes it too large
+        (2**25 - 2**21 - 2, 2**22, None),
+        (2**25 - 2**21, 2**22, None),
+        (2**25 - 2**22, 2**22, 2**21),
+        (2**25, 2**22, 2**21),
+    ],
+)
+def test_huge_pages_take_a_limited_room(monkeypatch, nbytes, most_room, room):
+    monkeypatch.setattr(_machine, "huge_page", lambda: 2**21)
+    for place, offset in ((0, 0), (1, 16), (16, 16), (4080, 4080), (4081, 0), (2**21 + 33, 48)):
+        result = allocating.empty((nbytes // 2,), np.dtype("u2"), place, most_room)
+        assert (result.shape, result.dtype) == ((nbytes // 2,), np.uint16)
+        if room is None:
+            assert result.flags.owndata
+        else:
+            assert result.base.nbytes == nbytes + room
+            assert result.ctypes.data % 2**21 == 2**21 - 4096 + offset
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="only Linux has such advice")
+def test_huge_pages_are_advised_for_4_mib_from_the_first_whole_page(monkeypatch):
+    assert callable(allocating._madvise())
+    advised, page = [], mmap.PAGESIZE
+    monkeypatch.setattr(allocating, "_madvise", lambda: lambda *args: advised.append(args))
+    for address, nbytes in ((page, 2**22), (page + 1, 2**22), (page, 2**22 - 1)):
+        allocating.prefer_huge_pages(address, nbytes)
+    assert advised == [
+        (page, 2**22, mmap.MADV_HUGEPAGE),
+        (2 * page, 2**22 - page + 1, mmap.MADV_HUGEPAGE),
+    ]
 
 
 def test_the_size_of_huge_pages_is_read_from_the_kernel(tmp_path, monkeypatch):
