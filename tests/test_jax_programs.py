@@ -418,6 +418,32 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_symbolic_counts_repeat_arrays_in_a_mesh_of_auto_axes():
+    """Copies cannot be concatenated if their number is unknown, so JAX's own tile is called."""
+    code = """
+import jax, jax.export, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+in_mesh = jax.set_mesh if hasattr(jax, "set_mesh") else jax.sharding.use_mesh  # before JAX 0.8
+(n,) = jax.export.symbolic_shape("n")
+x = np.arange(48, dtype=np.float32).reshape(16, 3)
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+there = NamedSharding(mesh, P("x", None))
+symbolic = jax.ShapeDtypeStruct((16, n), "float32", sharding=there)
+for call, expected in (
+    (lambda x: tileops.tile(x, (x.shape[1], 2)), np.tile(x, (3, 2))),
+    (lambda x: tileops.tile(x, (2, x.shape[1])), np.tile(x, (2, 3))),
+    (lambda x: tileops.tile(x, (1, x.shape[1])), np.tile(x, (1, 3))),
+):
+    with in_mesh(mesh):
+        exported = jax.export.export(jax.jit(call))(symbolic)
+    result = jax.jit(exported.call)(jax.device_put(x, there))
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    assert np.asarray(result).tobytes() == expected.tobytes()
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def test_adjoints_sum_two_bit_integers():
     """Sums wrap around at two bits, also for traced arrays where a mesh has Auto axes."""
     code = """
