@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import UserList
 
 import numpy as np
 import pytest
@@ -496,7 +497,16 @@ executor = execute.executor_named("jax")
 for name, number in ((None, 0), ("cpu", 0), ("cpu:3", 3)):
     there = executor.from_numpy(np.ones(2, np.float32), name)
     assert there.devices() == {jax.devices("cpu")[number]}, name
-print("done")
+assert executor.devices() == [f"cpu:{number}" for number in range(8)]
+for name in ("cpu", "cpu:0", "cpu:7"):
+    assert executor.has_device(name), name
+for name in ("", ":0", "cpu:", "cpu:8", "cpu:-1", "cpu:00", "nowhere", "nowhere:0"):
+    assert not executor.has_device(name), name
+try:
+    executor.from_numpy(np.ones(2, np.int64), "cpu:3")
+except ValueError as error:
+    assert str(error) == "it becomes int32; set JAX_ENABLE_X64=1 to keep 64 bits", error
+    print("done")
 """
     run_on_eight_devices(code)
 
@@ -514,13 +524,21 @@ def run_on_eight_devices(code):
 
 def test_symbolic_counts_are_refused_for_arrays_of_other_libraries(jax):
     (n,) = jax.export.symbolic_shape("n")
-    for counts in (n, (1, n)):
+    for counts in (n, (1, n), UserList([1, n])):
         with pytest.raises(tileops.RepeatsError, match=r"symbolic size n.*numpy.*pass integers"):
             tileops.tile(np.ones((1, 3)), counts)
     with pytest.raises(tileops.ShapeError, match=r"shape\[0\] is the symbolic size n.*numpy"):
         tileops.expand(np.ones((1, 3)), (n, 3))
     with pytest.raises(tileops.ShapeError, match="numpy"):
         tileops.expand_adjoint(np.ones((2, 3)), (n, 3))
+
+
+def test_shapes_are_computed_from_symbolic_counts(jax):
+    (n,) = jax.export.symbolic_shape("n")
+    for counts in ((n, 2), [n, 2], UserList([n, 2])):
+        assert tileops.tile_shape((3, 1), counts) == (3 * n, 2)
+        assert tileops.expand_shape((1, 1), counts) == (n, 2)
+    assert tileops.tile_shape((3, 1), n) == (3, n)
 
 
 def test_a_symbolic_count_may_be_negative(jax):
