@@ -270,6 +270,16 @@ TRACED = {
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+@pytest.mark.parametrize("counts", [[2, 3], [2]])
+def test_jit_trace_reads_the_counts_in_a_vector(torch, counts):
+    vector, x = torch.tensor(counts), torch.arange(6.0).reshape(2, 3)
+    traced = torch.jit.trace(lambda x: tileops.tile(x, vector), x)
+    result = traced(x + 6)
+    assert result.dtype == x.dtype
+    assert torch.equal(result, torch.tile(x + 6, counts))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 @pytest.mark.parametrize("name", TRACED)
 def test_jit_trace_fixes_no_count_that_is_a_size(torch, name):
     program, native = TRACED[name]
