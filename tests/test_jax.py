@@ -159,9 +159,10 @@ def is_apart(request, monkeypatch):
 
 @pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn"])
-def test_a_call_passes_the_transfer_guard(jax, name):
+@pytest.mark.parametrize("guard", ["disallow", "disallow_explicit"])
+def test_a_call_passes_the_transfer_guard(jax, guard, name):
     x = jax.numpy.arange(6, dtype=name)
-    with jax.transfer_guard("disallow"):
+    with jax.transfer_guard(guard):
         results = tileops.tile(x, 3), tileops.expand(x, (2, 1)), tileops.tile(x, 1)
     for result, shape in zip(results, ((18,), (2, 6), (6,)), strict=True):
         assert result.shape == shape
