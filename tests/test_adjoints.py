@@ -174,6 +174,11 @@ def test_an_adjoint_without_sums_returns_a_new_array(xp):
         (lambda g: tileops.tile_adjoint(g, (2, 3), None), TypeError, r"^tile_adjoint: repeats"),
         (lambda g: tileops.expand_adjoint(g, (2, 2)), ValueError, r"axis 1.*asks for 2.*size 3"),
         (
+            lambda g: tileops.expand_adjoint(g[:, :1], (2, 2)),
+            ValueError,
+            r"axis 1.*g has size 1.*; pass 1$",
+        ),
+        (
             lambda g: tileops.expand_adjoint(g, (1, 2, 3)),
             ValueError,
             r"^expand_adjoint: shape=\(1, 2, 3\) has 3 axes and g has 2",

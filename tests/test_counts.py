@@ -236,7 +236,7 @@ class Strange:
             tileops.tile,
             range(2**70),
             (
-                "tile: repeats has more than 2**63 counts; no array has so many axes; pass one "
+                "tile: repeats has at least 2**63 counts; no array has so many axes; pass one "
                 "for each axis"
             ),
         ),

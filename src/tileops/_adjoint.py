@@ -42,11 +42,12 @@ def _repeats_of_result(
         elif size == 1:
             repeats.append(found)
         else:
+            remedy = "" if is_equal(found, 1) else f" or {show(found)}"
             raise argument.error(
                 f"{argument.operator_name}: axis {axis}: {argument.name} asks for {show(size)} and "
                 f"g has size {show(found)} ({argument.name}={show(shape)}, g of shape "
-                f"{show(result)}); expand gives the size of the input, or repeats a 1; pass 1 or "
-                f"{show(found)}"
+                f"{show(result)}); expand gives the size of the input, or repeats a 1; pass 1"
+                f"{remedy}"
             )
     return padded, tuple(repeats)
 

@@ -69,7 +69,7 @@ def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
     try:
         number = len(value)
     except OverflowError as error:
-        raise _too_many(argument, "more than 2**63") from error
+        raise _too_many(argument, "at least 2**63") from error
     except Exception as error:
         raise _unreadable(argument, value) from error
     if number > MOST_COUNTS:
