@@ -497,11 +497,15 @@ for dtype in ("int64", "uint64", "float64", "complex128"):
     for spec in (P("a"), P()):
         with enable_x64(True):
             g = jax.device_put(values, NamedSharding(mesh, spec))
+            empty = jax.device_put(values[:0], NamedSharding(mesh, spec))
         call = lambda g: tileops.tile_adjoint(g, 8, 2)
         for f in (call, jax.jit(call)):
             assert f(g).dtype == dtype, (dtype, spec)
             assert np.array_equal(f(g), values.reshape(2, 8).sum(0))
         assert tileops.expand_adjoint(g, ()) == values.sum()
+        for result in (tileops.tile_adjoint(empty, 8, 0), tileops.tile(g, 0)):
+            assert result.dtype == dtype
+            assert not result.any()
 print("done")
 """
     run_on_eight_devices(code)

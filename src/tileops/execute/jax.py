@@ -113,13 +113,10 @@ class Jax(Executor):
         """
         if not plan.repeated:
             return super().sum(name, g, plan, shape)
-        wide = "int8" if g.dtype in _TWO_BITS else wide_dtype(self.dtype(g))
         if is_empty(plan.shape):
-            # Only the sum of an empty `g` can be larger than `g`. It is not made in the wider
-            # dtype, in which it might be more than XLA can count.
-            _check_bits(name, g.dtype, shape, "shape")
-            zero = jax.lax.reduce_sum(g.astype(wide or g.dtype), axes=tuple(range(g.ndim)))
-            return jnp.broadcast_to(zero.astype(g.dtype), shape)
+            _check_bits(name, g.dtype, shape, "shape")  # only the sum of an empty `g` can be larger
+            return _zeros(g, shape)
+        wide = "int8" if g.dtype in _TWO_BITS else wide_dtype(self.dtype(g))
         if wide is not None:
             return self.sum(name, g.astype(wide), plan, shape).astype(g.dtype)
         is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
@@ -245,7 +242,7 @@ def _concatenate(x: Any, plan: Plan) -> Any:
     JAX's own tile would replicate the array, or refuse it.
     """
     if is_empty(plan.shape):
-        return _empty(x, plan.shape)
+        return _zeros(x, plan.shape)
     if x.dtype in _TWO_BITS:
         return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
     axes = list(zip(plan.padded, plan.repeats, strict=True))
@@ -257,8 +254,8 @@ def _concatenate(x: Any, plan: Plan) -> Any:
 
 
 @partial(jax.jit, static_argnums=1)  # under a gradient, only a jitted function knows the devices
-def _empty(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array without elements on all the devices that share a sharded array.
+def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return zeros on the device of an array, or on all the devices that share a sharded array.
 
     The result is not sharded itself, because JAX cannot return the values of an empty sharded
     array.
@@ -267,9 +264,11 @@ def _empty(x: Any, shape: tuple[int, ...]) -> Any:
     replicated = None
     if AxisType.Explicit in sharding.mesh.axis_types:
         replicated = sharding.update(spec=PartitionSpec(*[None] * len(shape)))
-    empty = jax.lax.full_like(x, 0, shape=shape, sharding=replicated)
+    narrow = jax.lax.full_like(x, 0, jnp.int8, shape, sharding=replicated)
+    with enable_x64(True):  # JAX 0.7 needs it for 64 bits, and cannot compile a constant of them
+        zeros = jax.lax.convert_element_type(narrow, x.dtype)
     # If the result did not depend on `x`, it would be a constant on the default device.
-    return jax.lax.optimization_barrier((empty, x))[0]
+    return jax.lax.optimization_barrier((zeros, x))[0]
 
 
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
