@@ -34,6 +34,8 @@ class Plan(NamedTuple):
     """The axes of `spread` that hold repeats: what an adjoint sums over."""
     merges: bool
     """Whether `shape` joins axes of `spread`, so that the last reshape has to copy."""
+    is_view: bool
+    """Whether a view with zero strides can be the result: no axes merge, or the result is empty."""
     is_identity: bool
     """Whether the result equals the input and has the same axes."""
     nbytes: int
@@ -43,11 +45,6 @@ class Plan(NamedTuple):
     all of the input if no axis is repeated; 0 where `make_plan` finds no `nbytes`."""
     strides: tuple[int, ...]
     """The strides of a contiguous input's view, in bytes; () if the result is no such view."""
-
-    @property
-    def is_view(self) -> bool:
-        """Whether a view with zero strides can be the result: no axes merge, or it is empty."""
-        return not self.merges or is_empty(self.shape)
 
 
 # Plans are compared and hashed by identity. Otherwise a cache with plans in its keys would hash all
@@ -120,6 +117,7 @@ def make_plan(
         shape=result,
         merges=merges,
         repeated=tuple(repeated),
+        is_view=not merges or is_empty(result),
         is_identity=not repeated and len(padded) == len(shape),
         nbytes=nbytes,
         row=_row(padded, tuple(repeats)) if nbytes else 0,
