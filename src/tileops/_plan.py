@@ -120,12 +120,12 @@ def make_plan(
         is_view=not merges or is_empty(result),
         is_identity=not repeated and len(padded) == len(shape),
         nbytes=nbytes,
-        row=_row(padded, tuple(repeats)) if nbytes else 0,
+        row=_row(padded, repeats) if nbytes else 0,
         strides=strides,
     )
 
 
-def _row(padded: tuple[int, ...], repeats: tuple[int, ...]) -> int:
+def _row(padded: tuple[int, ...], repeats: list[int]) -> int:
     row = 1
     for n, r in zip(reversed(padded), reversed(repeats), strict=True):
         row *= n
