@@ -12,6 +12,7 @@ import time
 import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def pinned(monkeypatch):
     monkeypatch.setattr(os, "sched_setaffinity", lambda *call: calls.append(call), raising=False)
     pool = _threads._Pool()
     be_at(None, monkeypatch)
-    pool.start(lambda: None, 2)
+    pool.start([lambda: None] * 2)
     while len(pool._helpers) < 2:  # so that the results do not depend on when they begin
         time.sleep(0.001)
     monkeypatch.setattr(_threads, "_pool", pool)
@@ -278,6 +279,30 @@ def is_main():
     return threading.current_thread() is threading.main_thread()
 
 
+def test_each_thread_begins_with_a_run_of_its_own():
+    """Neighbouring parts lie in the same huge page, which two threads would both wait for."""
+    items, threads = range(11), 3
+    together, done = threading.Barrier(threads, timeout=60), {}
+
+    def work(item):
+        mine = done.setdefault(threading.get_ident(), [])
+        mine.append(item)
+        if len(mine) <= 3:  # all threads do their first three items side by side
+            together.wait()
+
+    _threads.share(work, items, threads)
+    assert sorted(mine[:3] for mine in done.values()) == [[0, 1, 2], [3, 4, 5], [7, 8, 9]]
+    assert sorted(chain(*done.values())) == list(items)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9])
+def test_a_thread_alone_does_the_work_of_all_in_order(monkeypatch, count):
+    monkeypatch.setattr(_threads._pool, "start", lambda _: None)
+    done = []
+    _threads.share(done.append, range(count), 4)
+    assert done == list(range(count))
+
+
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("in_main", [True, False])
 def test_an_error_reaches_the_caller_after_all_work_has_stopped(threads, in_main):
@@ -409,8 +434,8 @@ def test_an_interrupt_at_any_step_stops_all_work_and_keeps_threads_usable(monkey
 def test_waiting_enters_no_python_code_that_an_interrupt_could_break_off():
     """For example, an interrupt between a Condition's lock and its `with` leaves it locked."""
     entered = []
-    shared = _threads._Shared([lambda: time.sleep(0.05)] * 2)
-    helper = threading.Thread(target=shared.help)
+    shared = _threads._Shared([lambda: time.sleep(0.05)] * 2, 2)
+    helper = threading.Thread(target=shared.help, args=(1,))
     helper.start()
     before = sys.gettrace()
     sys.settrace(lambda frame, *_: entered.append(frame.f_code.co_name))
@@ -578,14 +603,14 @@ def test_no_more_helpers_are_woken_than_a_copy_may_have(monkeypatch):
 
 def test_a_helper_that_reports_its_end_is_no_longer_counted():
     """Otherwise, the caller would wait for the ended helper once more, and forever."""
-    shared, counted = _threads._Shared([]), []
+    shared, counted = _threads._Shared([], 2), []
 
     class Ended:
         def put(self, _):
             counted.append(len(shared._helpers))
 
     shared._ended = Ended()
-    shared.help()
+    shared.help(1)
     assert counted == [0]
 
 
@@ -593,9 +618,9 @@ def test_a_copy_is_registered_for_forks_before_a_helper_begins(monkeypatch):
     """Otherwise, a child would wait for helpers that it does not have."""
     known, start = [], _threads._Pool.start
 
-    def watched(pool, work, count):
-        known.append(work.__self__ in _threads._shared)
-        start(pool, work, count)
+    def watched(pool, jobs):
+        known.extend(job.func.__self__ in _threads._shared for job in jobs)
+        start(pool, jobs)
 
     monkeypatch.setattr(_threads._Pool, "start", watched)
     _threads.share(abs, range(2), 2)

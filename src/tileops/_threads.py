@@ -4,10 +4,11 @@ import ctypes
 import os
 from _thread import start_new_thread
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
+from itertools import pairwise
 from queue import SimpleQueue
 from threading import Lock
 from typing import TypeVar
@@ -114,13 +115,14 @@ _allowed: int | None = None
 def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     """Do the work for each item, in this thread and up to ``threads - 1`` others.
 
-    When this function returns or raises, no thread works on the items any more.
+    Each thread begins with a run of consecutive items of its own, and then takes what the others
+    have left. When this function returns or raises, no thread works on the items any more.
     """
-    shared = _Shared(partial(work, item) for item in items)
+    shared = _Shared([partial(work, item) for item in items], threads)
     try:
         _shared.append(shared)
-        _pool.start(shared.help, threads - 1)
-        shared.take()
+        _pool.start([partial(shared.help, own) for own in range(1, threads)])
+        shared.take(0)
     finally:
         try:
             shared.close()
@@ -138,23 +140,25 @@ def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
 class _Shared:
     """Pieces of work that threads take until none is left, or until `close`."""
 
-    def __init__(self, work: Iterable[Callable[[], None]]) -> None:
+    def __init__(self, work: Sequence[Callable[[], None]], threads: int) -> None:
         # There is no lock, because an interrupt between taking it and the body of its `with` would
         # leave it locked.
-        self._pending = deque(work)
+        bounds = [len(work) * thread // threads for thread in range(threads + 1)]
+        self._pending = [deque(work[start:stop]) for start, stop in pairwise(bounds)]
         self._helpers, self._ended = list[None](), SimpleQueue[None]()
         self.error: BaseException | None = None
 
-    def take(self) -> None:
-        """Do one piece of work after another until none is pending."""
-        while True:
-            try:
-                do = self._pending.popleft()
-            except IndexError:
-                return
-            do()
+    def take(self, own: int) -> None:
+        """Do one piece of work after another until none is pending, a thread's own ones first."""
+        for pending in self._pending[own:] + self._pending[:own]:
+            while True:
+                try:
+                    do = pending.popleft()
+                except IndexError:
+                    break
+                do()
 
-    def help(self) -> None:
+    def help(self, own: int) -> None:
         """Take work as a helper thread, which finds none if it begins after the end.
 
         A helper counts itself before it takes work, and `close` waits for helpers after it has
@@ -162,7 +166,7 @@ class _Shared:
         """
         self._helpers.append(None)
         try:
-            self.take()
+            self.take(own)
         except BaseException as error:  # noqa: BLE001 (`share` raises it in the caller's thread)
             self.error = error
         finally:
@@ -178,7 +182,8 @@ class _Shared:
         is_over = False
         while not is_over:
             try:
-                self._pending.clear()
+                for pending in self._pending:
+                    pending.clear()
                 # An interrupt may lose an entry that is taken here. That does no harm, because each
                 # helper that is still counted has yet to put an entry of its own.
                 while self._helpers:
@@ -219,20 +224,20 @@ class _Pool:
         self._helpers: list[int] = []
         self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
-    def start(self, work: Callable[[], None], count: int) -> None:
-        """Have this many threads do the work, or fewer if no more could be started.
+    def start(self, jobs: Sequence[Callable[[], None]]) -> None:
+        """Have a thread do each of the jobs, or only the first ones if no more could be started.
 
         No thread waits for the lock. Its holder may be this very thread, if a signal handler copies
         in the midst of this method, or a thread that an interrupt kept from releasing it.
         """
         if self._lock.acquire(blocking=False):
             try:
-                self._grow(count)
+                self._grow(len(jobs))
                 self._keep_apart()
             finally:
                 self._lock.release()
-        for _ in range(min(count, self._count)):
-            self._jobs.put(work)
+        for job in jobs[: self._count]:
+            self._jobs.put(job)
 
     def _grow(self, count: int) -> None:
         """Start threads up to this number, except while the interpreter shuts down."""
