@@ -5,6 +5,8 @@ import importlib.util
 import numpy as np
 import pytest
 
+from tileops import _machine
+
 import variants
 
 
@@ -71,6 +73,16 @@ def thresholds(request, monkeypatch):
     """Run a test with the planner's own thresholds and with ones that small copies reach."""
     variants.set_thresholds(monkeypatch, request.param)
     yield request.param
+    monkeypatch.undo()
+    variants.forget_plans()
+
+
+@pytest.fixture
+def is_amd(request, monkeypatch):
+    """Plan as on a processor of AMD, or as on others if a test has False as its parameter."""
+    variants.forget_plans()
+    monkeypatch.setattr(_machine, "is_amd", lambda: getattr(request, "param", True))
+    yield
     monkeypatch.undo()
     variants.forget_plans()
 

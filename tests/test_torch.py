@@ -358,6 +358,7 @@ def test_tensors_may_have_more_axes_than_numpy_allows(torch, rows):
     ],
 )
 @pytest.mark.parametrize("has_out", [False, True])
+@pytest.mark.usefixtures("is_amd")
 def test_copies_that_take_torch_long_are_planned(
     torch, monkeypatch, dtype, shape, repeats, axes, threads, is_planned, has_out
 ):

@@ -14,7 +14,7 @@ from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
 from memory import peak_of
-from tileops import _machine, _plan_job
+from tileops import _plan_job
 from tileops._moves import Nest, Pairs, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._plan_cost import threads_for
@@ -26,7 +26,9 @@ from tileops._rules import TILE
 from tileops.execute import assigning, host, moving
 from tileops.execute._memory import address_of
 
-pytestmark = pytest.mark.library("numpy")
+pytestmark = [pytest.mark.library("numpy"), pytest.mark.usefixtures("is_amd")]
+
+elsewhere = pytest.mark.parametrize("is_amd", [False], indirect=True)
 
 
 class Work(NamedTuple):
@@ -342,12 +344,14 @@ def test_long_runs_of_elements_are_copied_and_not_picked(monkeypatch):
 
     monkeypatch.setattr(assigning, "_pick", count)
     for row, is_picked in ((1, True), (2, True), (3, False), (100, False)):
-        source = np.arange(160 * row, dtype=np.uint8).view(f"V{LOOPED}").reshape(5, 1, row)
-        target = np.zeros((5, 3, row), source.dtype)
-        picked.clear()
-        assigning.assign(target, np.broadcast_to(source, target.shape))
-        assert bool(picked) == is_picked
-        assert target.tobytes() == np.tile(source, (1, 3, 1)).tobytes()
+        for rows in (4096 // 4 // row + 1, 4096 // 4 // row):
+            source = np.arange(rows * row * 32, dtype=np.uint8).view(f"V{LOOPED}")
+            source = source.reshape(rows, 1, row)
+            target = np.zeros((rows, 4, row), source.dtype)
+            picked.clear()
+            assigning.assign(target, np.broadcast_to(source, target.shape))
+            assert bool(picked) == (is_picked and target.size >= 4096)
+            assert target.tobytes() == np.tile(source, (1, 4, 1)).tobytes()
 
 
 @pytest.mark.parametrize("row, repeats, word", [(3, 12, 1), (6, 8, 2), (12, 4, 4), (24, 2, 8)])
@@ -355,6 +359,24 @@ def test_rows_are_written_in_passes_up_to_48_bytes_wide(row, repeats, word):
     for n, is_passed in ((repeats, True), (repeats + 1, False)):
         nest = host_words(nest_between((2**15, row), (1, n), 1), 16)
         assert (nest.word == word and nest.sizes[1:] == (n, row // word)) == is_passed
+
+
+@elsewhere
+@pytest.mark.parametrize("row, repeats, word", [(3, 8, 1), (6, 4, 2), (12, 2, 4)])
+def test_rows_of_numbers_are_written_in_passes_up_to_24_bytes_wide_except_on_amd(
+    row, repeats, word
+):
+    for n, is_passed in ((repeats, True), (repeats + 1, False)):
+        nest = host_words(nest_between((2**15, row), (1, n), 1), 16)
+        assert (nest.word == word and nest.sizes[1:] == (n, row // word)) == is_passed
+
+
+@elsewhere
+def test_rows_of_elements_are_written_in_passes_up_to_48_bytes_wide_everywhere():
+    for repeats, axes in ((9, 1), (10, 0)):
+        nest = host_words(nest_between((2**15, 5), (1, repeats), 1), 16)
+        assert nest.word == 5
+        assert column_axes(nest) == axes
 
 
 def test_words_are_computed_for_repeats_of_up_to_32_bytes():
@@ -456,6 +478,14 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
         assert (not plan_rows(nest, is_new=True)) == is_passed
     small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
     assert plan_rows(small, is_new=True) == ((2**12, few),)
+
+
+@elsewhere
+@pytest.mark.parametrize("itemsize, few, more", [(8, 2, 3), (4, 4, 5), (2, 4, 5), (1, 9, 10)])
+def test_fewer_repeats_are_written_in_passes_except_on_amd(itemsize, few, more):
+    for repeats, is_passed in ((2, True), (few, True), (more, False)):
+        nest = host_words(nest_between((2**17, 1), (1, repeats), itemsize), 16)
+        assert (not plan_rows(nest, is_new=True)) == is_passed
 
 
 @pytest.mark.parametrize(
@@ -598,7 +628,6 @@ def test_rows_of_scattered_elements_are_assigned_without_a_plan(order):
 
 
 def test_rows_that_libc_copies_ten_times_slower_are_planned(monkeypatch):
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     planned, write = [], host._write_contiguous
     monkeypatch.setattr(host, "_write_contiguous", lambda *args: planned.append(1) or write(*args))
     room = np.zeros(2**20 + 32, np.uint8)
@@ -767,7 +796,6 @@ def test_scattered_elements_are_copied_first_if_repeated_often(
 )
 def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypatch):
     """The runs are aligned alike, and the first, in the result itself, stays in a core's cache."""
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     runs, write = [], host._write_contiguous
 
     def spy(x, plan, *rest):
@@ -786,8 +814,7 @@ def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypat
     assert runs[2:] == [(row, repeats - 2)]
 
 
-def test_several_long_rows_are_repeated(rng, monkeypatch):
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
+def test_several_long_rows_are_repeated(rng):
     x = rng.integers(0, 256, (2, 2**15), np.uint8)
     out = np.zeros((2, 520 * 2**15), np.uint8)
     tileops.tile(x, (1, 520), out=out)

@@ -75,6 +75,7 @@ _TINY = {
     "tileops.execute.assigning": {
         "DIRECT": 12,
         "LOOPED": 3,
+        "_PICKED": 1,
         "_PIECES": range(24, 0, -1),
         "_INDICES": 512,
         "_FAR": 1,

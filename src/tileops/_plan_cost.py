@@ -6,6 +6,7 @@ most plans cost, so that a library keeps its own loops where both are equally fa
 
 from math import ceil, prod
 
+from tileops import _machine
 from tileops._moves import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
 from tileops._plan_host import LOOPED, NUMBERS, plan_host, times_written
 
@@ -18,7 +19,9 @@ _PER_STEP = 3_000.0
 _PER_ENTRY = 4.0
 """Each entry into the innermost loop of a copy; also each word whose size is not in `WORDS`."""
 _PER_WORD = 0.4
-"""Each word of up to 8 bytes that is written in a pass down the rows."""
+"""Each word of up to 8 bytes that is written in a pass down the rows, on processors of AMD."""
+_PER_WORD_ELSEWHERE, _PER_BYTE_ELSEWHERE = 0.25, 0.1
+"""Each such word, and each byte of it, on other processors."""
 _PER_ELEMENT = 2.0
 """The same for a computed word or an element of any other width; also each element that `take`
 picks."""
@@ -66,13 +69,21 @@ def _move_cost(nest: Nest, move: Move) -> float:
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
             is_number = nest.word in (1, *NUMBERS) and nest.repeats_per_word == 1
-            return words * (_PER_WORD if is_number else _PER_ELEMENT) + entries * _PER_ENTRY
+            per_word = _word_cost(nest.word) if is_number else _PER_ELEMENT
+            return words * per_word + entries * _PER_ENTRY
         case Pairs():
-            return words / 2 * _PER_WORD
+            return words / 2 * _word_cost(2)
         case Slices(axis, step, body):
             return _move_cost(nest, body) + ceil(nest.sizes[axis] / step) * _PER_STEP
         case Stage(sizes, fill, columns):
             block = nest.block(sizes)
             blocks = nest.nbytes / (block.nbytes * times_written(nest, sizes))
-            spreading = words * _PER_WORD if columns else nest.nbytes * _PER_SPREAD_BYTE
+            spreading = words * _word_cost(nest.word) if columns else nest.nbytes * _PER_SPREAD_BYTE
             return blocks * _move_cost(block, fill) + spreading
+
+
+def _word_cost(word: int) -> float:
+    """Return what it costs to write a word of this many bytes in a pass."""
+    if _machine.is_amd():
+        return _PER_WORD
+    return _PER_WORD_ELSEWHERE + word * _PER_BYTE_ELSEWHERE

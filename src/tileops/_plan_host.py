@@ -10,6 +10,7 @@ Xeon's figures, and a table with a plan of each kind.
 from functools import lru_cache
 from math import ceil, gcd, prod
 
+from tileops import _machine
 from tileops._moves import (
     COPY,
     WORDS,
@@ -35,6 +36,9 @@ in an assignment, which takes three times as long."""
 _LINE = 48
 """Rows up to this wide are fast in passes, one for each word of a row; passes over wider rows miss
 the cache."""
+_LINE_OF_NUMBERS = 24
+"""The same for rows of numbers, except on processors of AMD: on Intel, passes over wider rows cost
+more than a loop for each row."""
 _COMPUTED_ROW = 32
 """Repeats of a word are combined into wider words if they have up to this many bytes in all."""
 DIRECT = 64
@@ -253,9 +257,10 @@ def _run_bytes(nest: Nest) -> int:
 
 def column_axes(nest: Nest) -> int:
     """Count the innermost axes that are better looped over outside the rows, in passes."""
-    axes, passes = 0, 1
+    is_wide = nest.word not in (1, *NUMBERS) or _machine.is_amd()
+    axes, passes, line = 0, 1, _LINE if is_wide else _LINE_OF_NUMBERS
     for n in reversed(nest.sizes[1:]):
-        if n >= _IN_LOOP or passes * n * nest.word > _LINE:
+        if n >= _IN_LOOP or passes * n * nest.word > line:
             break
         axes, passes = axes + 1, passes * n
     rows = nest.sizes[: len(nest.sizes) - axes]

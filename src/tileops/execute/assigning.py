@@ -26,6 +26,10 @@ _ONES = {
 """The number that turns a word, by multiplication, into a wider word filled with its repeats. The
 product is right in either order of bytes."""
 
+_PICKED = 4096
+"""The fewest elements that are picked because NumPy has a loop for their size: it takes 13 µs to
+begin."""
+
 _PIECES = range(256, 127, -1)
 """The sizes, in bytes, of the pieces in which `take` picks rows where libc is slow, the best first.
 
@@ -105,9 +109,10 @@ def _piece(target: Any, source: Any) -> int:
 
 
 def _are_looped(target: Any, source: Any) -> bool:
-    """Whether rows are short and their elements are of the size that `take` has a loop for."""
-    is_short = source.itemsize == LOOPED and _row(source)[0] <= DIRECT
-    return is_short and _are_picked(target, source, LOOPED)
+    """Whether rows are short, and many elements are of the size that `take` has a loop for."""
+    if source.itemsize != LOOPED or source.size < _PICKED or _row(source)[0] > DIRECT:
+        return False
+    return _are_picked(target, source, LOOPED)
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
