@@ -79,7 +79,7 @@ def thresholds(request, monkeypatch):
 
 @pytest.fixture
 def is_amd(request, monkeypatch):
-    """Plan as on a processor of AMD, or as on others if a test has False as its parameter."""
+    """Plan as on an AMD processor, or as on others if a test has False as its parameter."""
     variants.forget_plans()
     monkeypatch.setattr(_machine, "is_amd", lambda: getattr(request, "param", True))
     yield

@@ -277,13 +277,13 @@ def tile_into(room, offset, x, repeats):
         (2**20, set()),
     ],
 )
+@pytest.mark.usefixtures("is_amd")
 def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
     """Check which addresses are unlucky, which depends on the length of a row.
 
     Rows of up to 2112 bytes are slow near the place of their source in a page, and longer rows at
     another place than their source modulo 32 bytes.
     """
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(host, "_is_assigned", lambda *_: False)  # as for larger results
     monkeypatch.setattr(assigning, "_FAR", 2**20)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
@@ -356,8 +356,9 @@ def test_slow_addresses_of_rows_are_known(row, ahead, target, source, is_slow, i
 
 
 @pytest.mark.parametrize("row", [1024, 4096, 65536])
+@pytest.mark.parametrize("is_amd", [False], indirect=True)
+@pytest.mark.usefixtures("is_amd")
 def test_other_processors_copy_rows_wherever_they_lie(monkeypatch, row):
-    monkeypatch.setattr(_machine, "is_amd", lambda: False)
     targets, copyto = [], np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: targets.append(pair[0]) or copyto(*pair))
     x = np.random.default_rng(row).integers(0, 256, (1, row), np.uint8)
@@ -373,9 +374,9 @@ def test_other_processors_copy_rows_wherever_they_lie(monkeypatch, row):
     "row, ahead",
     [(1024, set()), (4096, {1, 8, 15}), (65536, {1, 8, 15}), (65536 + 256, set()), (2**20, set())],
 )
+@pytest.mark.usefixtures("is_amd")
 def test_smaller_results_are_copied_in_pieces_at_the_slowest_addresses(monkeypatch, row, ahead):
     """This holds even in the caches, for rows 1 to 15 bytes ahead of their source modulo a page."""
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     monkeypatch.setattr(assigning, "_REPEATED", 2**20)
     picked, pick = [], assigning._pick
     monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
@@ -399,8 +400,8 @@ def test_smaller_results_are_copied_in_pieces_at_the_slowest_addresses(monkeypat
         (2**20 - 64, 31, set()),  # too few repeats
     ],
 )
+@pytest.mark.usefixtures("is_amd")
 def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeats, moved):
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     places = []
     copyto = np.copyto
     monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
@@ -416,8 +417,8 @@ def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeat
     assert x.tobytes() == before
 
 
+@pytest.mark.usefixtures("is_amd")
 def test_a_large_source_stays_where_it_is(monkeypatch):
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     copies = []
     monkeypatch.setattr(assigning, "_REPEATED", 2)
     copyto = np.copyto

@@ -123,10 +123,10 @@ def test_masked_rows_of_references_are_repeated_as_rows(dtype, repeats):
 
 
 @pytest.mark.parametrize("dtype, rows", [("u1", 2), ("i4", 5), ("f8", 9)])
+@pytest.mark.usefixtures("is_amd")
 def test_long_rows_of_masked_arrays_are_not_taken_for_a_single_row(dtype, rows, monkeypatch):
     """This holds even if a row and its mask have the bytes of all values, or of the whole mask."""
     monkeypatch.setattr(host, "_UNCACHED", 2**20)
-    monkeypatch.setattr(_machine, "is_amd", lambda: True)
     values = np.arange(rows * 20_000).reshape(rows, 20_000).astype(dtype)
     x = np.ma.array(values, mask=values % 7 == 3)
     result = tileops.tile(x, (1, 60))

@@ -344,7 +344,7 @@ def test_long_runs_of_elements_are_copied_and_not_picked(monkeypatch):
 
     monkeypatch.setattr(assigning, "_pick", count)
     for row, is_picked in ((1, True), (2, True), (3, False), (100, False)):
-        for rows in (4096 // 4 // row + 1, 4096 // 4 // row):
+        for rows in (1024 // row, 1024 // row - 1):
             source = np.arange(rows * row * 32, dtype=np.uint8).view(f"V{LOOPED}")
             source = source.reshape(rows, 1, row)
             target = np.zeros((rows, 4, row), source.dtype)
@@ -369,6 +369,12 @@ def test_rows_of_numbers_are_written_in_passes_up_to_24_bytes_wide_except_on_amd
     for n, is_passed in ((repeats, True), (repeats + 1, False)):
         nest = host_words(nest_between((2**15, row), (1, n), 1), 16)
         assert (nest.word == word and nest.sizes[1:] == (n, row // word)) == is_passed
+
+
+@elsewhere
+@pytest.mark.parametrize("sizes, axes", [((1024, 4, 6), 2), ((1024, 5, 5), 0)])
+def test_a_row_of_25_bytes_is_too_wide_for_passes_except_on_amd(sizes, axes):
+    assert column_axes(Nest(sizes, contiguous(sizes, 2), contiguous(sizes, 1), 1)) == axes
 
 
 @elsewhere

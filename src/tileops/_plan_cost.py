@@ -1,7 +1,8 @@
 """Estimates of what a plan costs on a CPU, in ns of one thread.
 
-The figures are those of NumPy 2.4 on an AMD EPYC (Zen 4). The estimates lie a little above what
-most plans cost, so that a library keeps its own loops where both are equally fast.
+The figures are those of NumPy 2.4 on an AMD EPYC (Zen 4); two are those of an Intel Xeon, and serve
+for all processors but AMD's. The estimates lie a little above what most plans cost, so that a
+library keeps its own loops where both are equally fast.
 """
 
 from math import ceil, prod
@@ -19,12 +20,12 @@ _PER_STEP = 3_000.0
 _PER_ENTRY = 4.0
 """Each entry into the innermost loop of a copy; also each word whose size is not in `WORDS`."""
 _PER_WORD = 0.4
-"""Each word of up to 8 bytes that is written in a pass down the rows, on processors of AMD."""
+"""Each word of up to 8 bytes that is written in a pass down the rows, on AMD processors."""
 _PER_WORD_ELSEWHERE, _PER_BYTE_ELSEWHERE = 0.25, 0.1
 """Each such word, and each byte of it, on other processors."""
 _PER_ELEMENT = 2.0
-"""The same for a computed word or an element of any other width; also each element that `take`
-picks."""
+"""Each computed word, or element of any other width, that is written in a pass; also each element
+that `take` picks."""
 _PER_SPREAD_BYTE = 0.02
 """Each byte that is written from a temporary."""
 PER_BYTE = 0.025

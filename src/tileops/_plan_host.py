@@ -3,8 +3,8 @@
 Measured with NumPy 2.4 on an AMD EPYC (Zen 4, 1 MiB of L2 for each core), a pass costs 0.3 ns for
 each word of up to 8 bytes, 2 ns for each element of any other width, and 4 ns more for each entry
 into the innermost loop. Adjacent repeats of a word cost next to nothing beyond that entry. The
-thresholds lie where neither this processor nor an Intel Xeon loses much. docs/copies.md has the
-Xeon's figures, and a table with a plan of each kind.
+thresholds lie where neither this processor nor an Intel Xeon loses much; only the width of rows in
+passes differs. docs/copies.md has the Xeon's figures, and a table with a plan of each kind.
 """
 
 from functools import lru_cache
@@ -37,7 +37,7 @@ _LINE = 48
 """Rows up to this wide are fast in passes, one for each word of a row; passes over wider rows miss
 the cache."""
 _LINE_OF_NUMBERS = 24
-"""The same for rows of numbers, except on processors of AMD: on Intel, passes over wider rows cost
+"""The same for rows of numbers, except on AMD processors: on Intel, passes over wider rows cost
 more than a loop for each row."""
 _COMPUTED_ROW = 32
 """Repeats of a word are combined into wider words if they have up to this many bytes in all."""
@@ -257,8 +257,9 @@ def _run_bytes(nest: Nest) -> int:
 
 def column_axes(nest: Nest) -> int:
     """Count the innermost axes that are better looped over outside the rows, in passes."""
-    is_wide = nest.word not in (1, *NUMBERS) or _machine.is_amd()
-    axes, passes, line = 0, 1, _LINE if is_wide else _LINE_OF_NUMBERS
+    is_number = nest.word in (1, *NUMBERS)
+    line = _LINE_OF_NUMBERS if is_number and not _machine.is_amd() else _LINE
+    axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):
         if n >= _IN_LOOP or passes * n * nest.word > line:
             break
@@ -268,7 +269,7 @@ def column_axes(nest: Nest) -> int:
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
-    """Choose blocks for this many threads to share; each takes the next block when it is free.
+    """Choose blocks for this many threads to share; `_threads.share` says who takes which.
 
     The outer loops are cut first, and at most one of them into parts of several rounds. So the
     parts of long rows are contiguous if the target is, and rows can be picked in pieces (see

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial
 from itertools import pairwise
+from math import ceil
 from queue import SimpleQueue
 from threading import Lock
 from typing import TypeVar
@@ -143,13 +144,13 @@ class _Shared:
     def __init__(self, work: Sequence[Callable[[], None]], threads: int) -> None:
         # There is no lock, because an interrupt between taking it and the body of its `with` would
         # leave it locked.
-        bounds = [len(work) * thread // threads for thread in range(threads + 1)]
+        bounds = [ceil(len(work) * thread / threads) for thread in range(threads + 1)]
         self._pending = [deque(work[start:stop]) for start, stop in pairwise(bounds)]
         self._helpers, self._ended = list[None](), SimpleQueue[None]()
         self.error: BaseException | None = None
 
     def take(self, own: int) -> None:
-        """Do one piece of work after another until none is pending, a thread's own ones first."""
+        """Do one piece of work after another until none is pending, those of run `own` first."""
         for pending in self._pending[own:] + self._pending[:own]:
             while True:
                 try:
@@ -159,7 +160,7 @@ class _Shared:
                 do()
 
     def help(self, own: int) -> None:
-        """Take work as a helper thread, which finds none if it begins after the end.
+        """Take work as the helper thread of run `own`, which finds none if it begins after the end.
 
         A helper counts itself before it takes work, and `close` waits for helpers after it has
         removed all pending work. So no helper is overlooked.

@@ -27,8 +27,7 @@ _ONES = {
 product is right in either order of bytes."""
 
 _PICKED = 4096
-"""The fewest elements that are picked because NumPy has a loop for their size: it takes 13 µs to
-begin."""
+"""The fewest elements of `LOOPED` bytes that are picked, because `take` needs 13 µs to begin."""
 
 _PIECES = range(256, 127, -1)
 """The sizes, in bytes, of the pieces in which `take` picks rows where libc is slow, the best first.
@@ -110,7 +109,7 @@ def _piece(target: Any, source: Any) -> int:
 
 def _are_looped(target: Any, source: Any) -> bool:
     """Whether rows are short, and many elements are of the size that `take` has a loop for."""
-    if source.itemsize != LOOPED or source.size < _PICKED or _row(source)[0] > DIRECT:
+    if source.itemsize != LOOPED or target.size < _PICKED or _row(source)[0] > DIRECT:
         return False
     return _are_picked(target, source, LOOPED)
 
