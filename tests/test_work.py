@@ -28,8 +28,6 @@ from tileops.execute._memory import address_of
 
 pytestmark = [pytest.mark.library("numpy"), pytest.mark.usefixtures("is_amd")]
 
-elsewhere = pytest.mark.parametrize("is_amd", [False], indirect=True)
-
 
 class Work(NamedTuple):
     """The work that a plan does."""
@@ -354,30 +352,21 @@ def test_long_runs_of_elements_are_copied_and_not_picked(monkeypatch):
             assert target.tobytes() == np.tile(source, (1, 4, 1)).tobytes()
 
 
-@pytest.mark.parametrize("row, repeats, word", [(3, 12, 1), (6, 8, 2), (12, 4, 4), (24, 2, 8)])
-def test_rows_are_written_in_passes_up_to_48_bytes_wide(row, repeats, word):
+@pytest.mark.parametrize(
+    "is_amd, row, repeats, word",
+    [
+        *[(True, 3, 12, 1), (True, 6, 8, 2), (True, 12, 4, 4), (True, 24, 2, 8)],
+        *[(False, 3, 8, 1), (False, 6, 4, 2), (False, 12, 2, 4)],
+    ],
+    indirect=["is_amd"],
+)
+def test_rows_are_written_in_passes_up_to_48_or_24_bytes_wide(row, repeats, word):
     for n, is_passed in ((repeats, True), (repeats + 1, False)):
         nest = host_words(nest_between((2**15, row), (1, n), 1), 16)
         assert (nest.word == word and nest.sizes[1:] == (n, row // word)) == is_passed
 
 
-@elsewhere
-@pytest.mark.parametrize("row, repeats, word", [(3, 8, 1), (6, 4, 2), (12, 2, 4)])
-def test_rows_of_numbers_are_written_in_passes_up_to_24_bytes_wide_except_on_amd(
-    row, repeats, word
-):
-    for n, is_passed in ((repeats, True), (repeats + 1, False)):
-        nest = host_words(nest_between((2**15, row), (1, n), 1), 16)
-        assert (nest.word == word and nest.sizes[1:] == (n, row // word)) == is_passed
-
-
-@elsewhere
-@pytest.mark.parametrize("sizes, axes", [((1024, 4, 6), 2), ((1024, 5, 5), 0)])
-def test_a_row_of_25_bytes_is_too_wide_for_passes_except_on_amd(sizes, axes):
-    assert column_axes(Nest(sizes, contiguous(sizes, 2), contiguous(sizes, 1), 1)) == axes
-
-
-@elsewhere
+@pytest.mark.parametrize("is_amd", [True, False], indirect=True)
 def test_rows_of_elements_are_written_in_passes_up_to_48_bytes_wide_everywhere():
     for repeats, axes in ((9, 1), (10, 0)):
         nest = host_words(nest_between((2**15, 5), (1, repeats), 1), 16)
@@ -452,20 +441,18 @@ def test_pairs_are_written_in_blocks_of_an_even_number_of_rows():
 
 
 @pytest.mark.parametrize(
-    "sizes, axes",
+    "is_amd, sizes, axes",
     [
-        ((1024, 3), 1),
-        ((1023, 3), 0),
-        ((64, 16, 3), 1),
-        ((1000, 15, 3), 0),
-        ((1024, 12), 1),
-        ((1024, 13), 0),
-        ((1024, 4, 12), 2),
-        ((1024, 5, 12), 0),
+        *[(True, (1024, 3), 1), (True, (1023, 3), 0)],
+        *[(True, (64, 16, 3), 1), (True, (1000, 15, 3), 0)],
+        *[(True, (1024, 12), 1), (True, (1024, 13), 0)],
+        *[(True, (1024, 4, 12), 2), (True, (1024, 5, 12), 0)],
+        *[(False, (1024, 4, 6), 2), (False, (1024, 5, 5), 0)],
     ],
+    indirect=["is_amd"],
 )
 def test_passes_need_1024_rows_of_which_16_lie_in_an_axis(sizes, axes):
-    """There is one pass for each word of a row: up to 12 words, of 48 bytes in all."""
+    """There is one pass for each word of a row: up to 12 words, of 48 or 24 bytes in all."""
     assert column_axes(Nest(sizes, contiguous(sizes, 2), contiguous(sizes, 1), 1)) == axes
 
 
@@ -476,7 +463,14 @@ def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():
         assert cut(nest, 2)[:2] == block
 
 
-@pytest.mark.parametrize("itemsize, few, more", [(8, 4, 5), (4, 6, 7), (2, 6, 7), (1, 10, 11)])
+@pytest.mark.parametrize(
+    "is_amd, itemsize, few, more",
+    [
+        *[(True, 8, 4, 5), (True, 4, 6, 7), (True, 2, 6, 7), (True, 1, 10, 11)],
+        *[(False, 8, 2, 3), (False, 4, 4, 5), (False, 2, 4, 5), (False, 1, 9, 10)],
+    ],
+    indirect=["is_amd"],
+)
 def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     """Each pass goes down all rows; NumPy's own repetition starts again for each row."""
     for repeats, is_passed in ((2, True), (few, True), (more, False)):
@@ -484,14 +478,6 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
         assert (not plan_rows(nest, is_new=True)) == is_passed
     small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
     assert plan_rows(small, is_new=True) == ((2**12, few),)
-
-
-@elsewhere
-@pytest.mark.parametrize("itemsize, few, more", [(8, 2, 3), (4, 4, 5), (2, 4, 5), (1, 9, 10)])
-def test_fewer_repeats_are_written_in_passes_except_on_amd(itemsize, few, more):
-    for repeats, is_passed in ((2, True), (few, True), (more, False)):
-        nest = host_words(nest_between((2**17, 1), (1, repeats), itemsize), 16)
-        assert (not plan_rows(nest, is_new=True)) == is_passed
 
 
 @pytest.mark.parametrize(

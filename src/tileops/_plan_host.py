@@ -255,10 +255,14 @@ def _run_bytes(nest: Nest) -> int:
     return nest.word
 
 
+def is_number(word: int) -> bool:
+    """Whether NumPy has integers of this many bytes."""
+    return word in (1, *NUMBERS)
+
+
 def column_axes(nest: Nest) -> int:
     """Count the innermost axes that are better looped over outside the rows, in passes."""
-    is_number = nest.word in (1, *NUMBERS)
-    line = _LINE_OF_NUMBERS if is_number and not _machine.is_amd() else _LINE
+    line = _LINE_OF_NUMBERS if is_number(nest.word) and not _machine.is_amd() else _LINE
     axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):
         if n >= _IN_LOOP or passes * n * nest.word > line:
