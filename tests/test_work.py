@@ -480,6 +480,13 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     assert plan_rows(small, is_new=True) == ((2**12, few),)
 
 
+@pytest.mark.parametrize("is_amd, is_planned", [(True, True), (False, False)], indirect=["is_amd"])
+def test_computed_words_are_repeated_by_the_library_where_passes_cost_more(is_planned):
+    nest = host_words(nest_between((2**17, 1), (1, 24), 1), 16)
+    assert (nest.word, nest.repeats_per_word) == (8, 8)
+    assert (not plan_rows(nest, is_new=True)) == is_planned
+
+
 @pytest.mark.parametrize(
     "row, most",
     [(1, 12280), (8, 12280), (32, 12280), (3, 32), (5, 64), (12, 128), (48, 1024), (128, 12280)],
