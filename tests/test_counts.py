@@ -96,6 +96,16 @@ def test_integer_arrays_of_the_library_are_counts(xp, x):
     assert tuple(tileops.expand(x, xp.numbers(4, 1, 1)).shape) == (4, 2, 3)
 
 
+@pytest.mark.library("numpy", "torch")
+def test_a_vector_of_int64_is_read_in_few_steps(xp, x, monkeypatch):
+    """Models hold their counts in such vectors; all checks would take as long as a small copy."""
+    monkeypatch.setattr("tileops._counts._read_array", None)
+    counts = xp.numbers(3, 2)
+    for result in (tileops.tile(x, counts), tileops.onnx.tile(x, counts)):
+        assert tuple(result.shape) == (6, 6)
+    assert tuple(tileops.expand(x, xp.numbers(4, 1, 1)).shape) == (4, 2, 3)
+
+
 @pytest.mark.library("marray")
 def test_masked_counts_of_a_library_of_the_standard_are_refused(xp, x):
     for mask, is_refused in (([False, True], True), ([False, False], False)):

@@ -326,8 +326,9 @@ def test_counts_without_values_are_refused(torch):
     ):
         with pytest.raises(tileops.RepeatsTypeError, match="must be static"):
             tileops.tile(x, counts)
-    with pytest.raises(tileops.RepeatsTypeError, match="must be static"):
-        torch.vmap(lambda n: tileops.tile(x, n))(torch.tensor([1, 2]))
+    for batch in ([1, 2], [[1], [2]]):
+        with pytest.raises(tileops.RepeatsTypeError, match="must be static"):
+            torch.vmap(lambda counts: tileops.tile(x, counts))(torch.tensor(batch))
     for counts in ([torch.tensor([True])], [torch.tensor([[2]])], [torch.tensor([2])]):
         with pytest.raises(tileops.RepeatsTypeError, match="must be integers"):
             tileops.tile(x, counts)

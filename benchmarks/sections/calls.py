@@ -42,6 +42,10 @@ def measure(recorder: Recorder) -> None:
         "NumPy, onnx.tile": ("np.tile", both(np.tile, tileops.onnx.tile, block, counts)),
         "PyTorch, tile": ("torch.tile", tiled(torch.tile, tensor, REPEATS)),
         "PyTorch, tile in torch.compile": ("torch.tile", compiled(tensor, REPEATS)),
+        "PyTorch, onnx.tile": (
+            "torch.tile",
+            both(_torch_tile, tileops.onnx.tile, tensor, torch.from_numpy(counts)),
+        ),
         "JAX, tile": ("jnp.tile", waited(tiled(jnp.tile, array, REPEATS))),
         "JAX, tile in jax.jit": ("jnp.tile", jitted(array, REPEATS)),
     }
@@ -101,6 +105,11 @@ def _attention(expand: Callable[..., Any], softmax: Callable[..., Any]) -> Calla
         return softmax(scores, -1) @ repeat(v, groups)
 
     return attend
+
+
+def _torch_tile(x: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """Tile by counts in a tensor, which `torch.tile` does not take."""
+    return torch.tile(x, counts.tolist())
 
 
 def _expanded(native: Callable[..., Any], x: Any) -> Sides:

@@ -44,6 +44,11 @@ def read_shape(
 
 
 def _read_other(argument: Argument, value: Any, input_executor: Executor | None) -> tuple[int, ...]:
+    executor = execute.executors.get(type(value))
+    if executor is not None and not execute.is_compiling():
+        counts = _read_int64(executor, value)
+        if counts is not None:
+            return counts
     if is_array(value):
         return _read_array(argument, "", value, input_executor)
     if is_sequence(value):
@@ -55,6 +60,20 @@ def _read_other(argument: Argument, value: Any, input_executor: Executor | None)
             f"{argument.noun}; it must be one-dimensional; pass a sequence with one for each axis"
         )
     return (count,)
+
+
+def _read_int64(executor: Executor, array: Any) -> tuple[int, ...] | None:
+    """Read a plain array of int64 in one dimension, which every operator takes, in few steps.
+
+    None for any other array, and for one whose values are not known.
+    """
+    try:
+        shape = array.shape
+        if array.dtype == executor.int64 and len(shape) == 1 and shape[0] <= MOST_COUNTS:
+            return tuple(array.tolist())
+    except RuntimeError:  # a tensor without a shape or without data; `_read_array` says so
+        pass
+    return None
 
 
 def is_sequence(value: Any) -> bool:

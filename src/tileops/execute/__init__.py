@@ -106,7 +106,7 @@ def find_executor(x: Any) -> Executor | None:
         # torch.compile traces this import, and would break the graph at `import_module`.
         from tileops.execute import torch  # noqa: PLC0415
 
-        if type(x) in torch.PLAIN and not _is_compiling():
+        if type(x) in torch.PLAIN and not is_compiling():
             executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
         return torch.executor
     executor = _others.get(type(x))
@@ -149,7 +149,7 @@ def is_symbolic(count: Any) -> bool:
     return name in LIBRARIES and name in sys.modules and executor_named(name).is_symbolic(count)
 
 
-def _is_compiling() -> bool:
+def is_compiling() -> bool:
     """Whether torch.compile is tracing the caller."""
     compiler = getattr(sys.modules.get("torch"), "compiler", None)
     return compiler is not None and compiler.is_dynamo_compiling()
@@ -160,13 +160,13 @@ def prepare_to_trace() -> None:
 
     The compiler looks this up only when it first meets a function of the rules.
     """
-    if _is_compiling():
+    if is_compiling():
         from tileops.execute import torch_compile  # noqa: F401, PLC0415 (it loads TorchDynamo)
 
 
 def traceable(counts: Any) -> Any:
     """Make an array of counts traceable for torch.compile, if it is tracing the caller."""
-    if _is_compiling():
+    if is_compiling():
         from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
 
         return torch_compile.traceable(counts)

@@ -61,6 +61,9 @@ class Executor:
     A lower limit would have no effect, because plans of up to `MOST_AXES` axes are not checked.
     """
 
+    int64: Any = None
+    """The dtype int64, if the library's arrays are in the table of the most common classes."""
+
     def __reduce__(self) -> Any:
         """Make copies and pickles give this executor again, so that a library has only one."""
         from tileops.execute import executor_named  # noqa: PLC0415 (it imports this module)

@@ -25,6 +25,8 @@ class NumPy(Executor):
 
     library = "numpy"
 
+    int64 = np.dtype(np.int64)
+
     def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape, whose sizes are always known."""
         return x.shape  # type: ignore[no-any-return]

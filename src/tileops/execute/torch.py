@@ -75,6 +75,8 @@ class Torch(Executor):
 
     library = "torch"
 
+    int64 = torch.int64
+
     max_rank = None
 
     def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
