@@ -110,6 +110,34 @@ def test_initializers_that_a_caller_may_override_are_computed(ir_version):
     assert np.array_equal(run(upgraded, x=X, tiles=np.float32(2)), np.tile(X, (2, 1)))
 
 
+def reshaped(ir_version, node):
+    return parse_model(
+        f'<ir_version: {ir_version}, opset_import: ["": 5]> '
+        "g (float[2, 3] x, int64[n] sizes, float tiles, float axis) => (float total) "
+        "<int64[2] sizes = {3, 2}> "
+        f"{{ y = Tile (x, tiles, axis)  r = Reshape (x, sizes)  {node}"
+        "  total = ReduceSum <keepdims = 0> (z) }"
+    )
+
+
+@pytest.mark.parametrize("node", ["z = Tile (r, two, zero)", "z = Softmax (r)"])
+def test_a_rank_does_not_follow_from_sizes_that_a_caller_may_override(node):
+    constants = "two = Constant <value = float {2}> ()  zero = Constant <value = float {0}> ()"
+    upgraded = upgrade(reshaped(4, f"{constants}  {node}"))
+    assert [tensor.name for tensor in upgraded.graph.initializer] == ["sizes"]
+    for sizes in ([3, 2], [1, 2, 3], [6]):
+        # A Softmax of opset 5 takes all axes but the first for one.
+        total = 2 * X.sum() if "Tile" in node else sizes[0]
+        feeds = {"x": X, "sizes": np.array(sizes), "tiles": np.float32(1), "axis": np.float32(0)}
+        assert run(upgraded, **feeds) == pytest.approx(total)
+
+
+def test_a_node_whose_meaning_depends_on_sizes_that_a_caller_may_override_is_refused():
+    with pytest.raises(tileops.UnsupportedError, match=r"Hardmax.*no longer flattens"):
+        upgrade(reshaped(4, "z = Hardmax (r)"))
+    assert "Hardmax" in kinds(upgrade(reshaped(3, "z = Hardmax (r)")))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_counts_are_computed_where_they_are_inputs(dtype):
     kind = {"float32": "float", "int64": "int64"}[dtype]
@@ -353,6 +381,50 @@ def test_new_names_differ_from_existing_ones():
         "  y = Tile (y_Constant_0, t, a) }"
     )
     assert run(upgrade(model), y_Constant_0=X[0, :2]).shape == (4,)
+
+
+FLATTENED = "y = Tile (x, tiles, axis)  z = Softmax (p)"
+"""The converter flattens the input of this Softmax, and calls its result `z_intermediate`."""
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        f"{FLATTENED}  last = Neg (z_intermediate)",
+        f"{FLATTENED}  z_intermediate = Abs (x)  last = Neg (z_intermediate)",
+        """y = Tile (x, tiles, axis)  z_intermediate = Abs (x)
+           last = If (c) <
+             then_branch = th () => (float[h, i] a) { z = Softmax (p)  a = Neg (z_intermediate) },
+             else_branch = el () => (float[h, i] b) { b = Relu (x) }>""",
+    ],
+    ids=["an input", "a value", "a value outside a branch"],
+)
+def test_a_name_that_the_converter_adds_may_be_a_name_of_the_model(nodes):
+    given = ", float[2, 3] z_intermediate" if "z_intermediate = " not in nodes else ""
+    model = parse_model(
+        f'<ir_version: 4, opset_import: ["": 5]> '
+        f"g (float[2, 3] x, float[2, 1, 3] p, bool c{given}) => (float[2, 3] last) "
+        f"<float tiles = {{2}}, float axis = {{1}}> {{ {nodes} }}"
+    )
+    feeds = {"x": X, "p": X.reshape(2, 1, 3), "c": np.array(True)}
+    upgraded = upgrade(model)
+    assert np.array_equal(run(upgraded, **feeds, **({"z_intermediate": X} if given else {})), -X)
+
+
+def test_a_branch_may_read_a_value_that_the_converter_renames():
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> '
+        "g (float[2, 3] x, float[1, 1, 2, 2] p, bool c) => (float[h, i, j, k] last) {"
+        "  tiles = Constant <value = float {2}> ()  axis = Constant <value = float {1}> ()"
+        "  y = Tile (x, tiles, axis)"
+        "  u = Upsample <width_scale = 2.0, height_scale = 2.0> (p)"
+        "  last = If (c) <"
+        "    then_branch = th () => (float[h, i, j, k] a) { a = Neg (u) },"
+        "    else_branch = el () => (float[h, i, j, k] b) { b = Relu (u) }> }"
+    )
+    p = np.ones((1, 1, 2, 2), np.float32)
+    last = run(upgrade(model), x=X, p=p, c=np.array(True))
+    assert np.array_equal(last, -np.ones((1, 1, 4, 4), np.float32))
 
 
 @pytest.mark.parametrize("opset", [6, 13, 17])

@@ -1,6 +1,7 @@
 """ONNX's version converter, with errors that name a node, and with corrected results."""
 
 from bisect import bisect_left
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -10,6 +11,7 @@ from onnx import helper, version_converter
 from tileops.errors import UnsupportedError
 from tileops.onnx._models import (
     FIRST_IR,
+    declared_in,
     graphs_in,
     inner_graphs,
     name_of,
@@ -25,19 +27,22 @@ _REFUSALS = (
 )
 """The errors that the converter raises."""
 
+_MARK = "~"
+"""The end of the model's own names while they are converted: no name that the converter adds ends
+like this, although it makes some of the model's."""
+
 
 def convert(model: Any, version: int, original: Any) -> Any:
     """Convert a model to another opset, and declare types as the original does."""
+    marked = deepcopy(model)
+    for graph in graphs_in(marked.graph):
+        _rename(graph, lambda name: name and name + _MARK)
     try:
-        converted = version_converter.convert_version(model, version)
+        converted = version_converter.convert_version(marked, version)
     except _REFUSALS as error:
         raise _not_converted(model, version, error) from error
-    taken = names_in(model)
-    graphs = (graphs_in(result.graph) for result in (converted, model, original))
-    for graph, before, first in zip(*graphs, strict=True):
-        # Adapters in a branch give the values that they add names of values outside of it.
-        kept = {"", *_made(before), *(value.name for value in graph.output)}
-        _rename(graph, {n: unique_name(n, taken) for n in _made(graph) if n not in kept})
+    _restore_names(converted.graph, {}, names_in(model))
+    for graph, first in zip(graphs_in(converted.graph), graphs_in(original.graph), strict=True):
         _redeclare(graph, first)
         if model.ir_version <= FIRST_IR:
             _name_constants(graph)
@@ -87,12 +92,27 @@ def _made(graph: Any) -> list[str]:
     return made + [tensor.name for tensor in graph.initializer]
 
 
-def _rename(graph: Any, names: dict[str, str]) -> None:
+def _rename(graph: Any, new_name: Callable[[str], str]) -> None:
+    """Rename the values that a graph names, but not those in the graphs inside it."""
     for node in graph.node:
         for values in (node.input, node.output):
-            values[:] = [names.get(name, name) for name in values]
-    for tensor in graph.initializer:
-        tensor.name = names.get(tensor.name, tensor.name)
+            values[:] = map(new_name, values)
+    for value in (*graph.initializer, *declared_in(graph)):
+        value.name = new_name(value.name)
+
+
+def _restore_names(graph: Any, added: dict[str, str], taken: set[str]) -> None:
+    """Take the marks away, and give unique names to the values that the converter added.
+
+    A graph sees the values `added` to the graphs around it, but a value that is added to a branch
+    may have the name of one of these.
+    """
+    unmarked = [name for name in _made(graph) if name and not name.endswith(_MARK)]
+    added = added | {n: unique_name(n.replace(_MARK, ""), taken) for n in unmarked}
+    for node in graph.node:
+        for inner in inner_graphs(node):
+            _restore_names(inner, added, taken)
+    _rename(graph, lambda name: added.get(name) or name.removesuffix(_MARK))
 
 
 def _redeclare(graph: Any, original: Any) -> None:

@@ -15,6 +15,7 @@ from tileops.onnx._converter import convert
 from tileops.onnx._meanings import change_of, write_defaults
 from tileops.onnx._models import (
     DEFAULT_DOMAIN,
+    FIRST_IR,
     constant_of,
     declared_in,
     dims_of,
@@ -57,8 +58,9 @@ def upgrade(model: Any) -> Any:
     are a constant. Otherwise a few standard nodes compute the repeats when the model
     runs; the run then still fails if `tiles` is not whole, or if `axis` is not whole or
     out of range. An initializer that is also an input is not a constant, because a
-    caller may override it. A rank that follows from the sizes of more than 31 results of
-    Tile-1, one after the other, counts as unknown.
+    caller may override it. (Ranks and sizes may still follow from it if ir_version is 3,
+    in which every initializer has to be an input.) A rank that follows from the sizes of
+    more than 31 results of Tile-1, one after the other, counts as unknown.
 
     Parameters
     ----------
@@ -104,8 +106,9 @@ def upgrade(model: Any) -> Any:
 
     Notes
     -----
-    The converter drops training information, quantization annotations and the metadata
-    of graphs and nodes.
+    The converter drops training information, quantization annotations, device
+    configurations, the metadata of graphs and nodes, and the doc strings and metadata of
+    initializers and attributes.
 
     Examples
     --------
@@ -136,6 +139,9 @@ def upgrade(model: Any) -> Any:
     for node in tiles:
         node.domain = _STAND_IN
     result.opset_import.append(helper.make_opsetid(_STAND_IN, 1))
+    # ONNX would take them for constants when it infers shapes, and when it converts.
+    for graph in graphs_in(result.graph):
+        refill(graph.initializer, _initializers(model, graph, are_defaults=False))
     # The conversion takes two steps. Opset 6 has a Tile with constant repeats, through which ONNX
     # infers the shapes that other nodes' adapters ask for; opset 13 has the nodes that compute
     # repeats.
@@ -148,6 +154,8 @@ def upgrade(model: Any) -> Any:
         _check_meanings(graph, types)
         _annotate(graph, types)
     result = convert(result, 13, model)
+    for graph, first in zip(graphs_in(result.graph), graphs_in(model.graph), strict=True):
+        graph.initializer.extend(_initializers(model, first, are_defaults=True))
     _rewrite(result, _computed_repeats)
     _drop_unused(result, counts)
     refill(result.opset_import, [o for o in result.opset_import if o.domain != _STAND_IN])
@@ -171,6 +179,15 @@ def _is_tile(node: Any) -> bool:
 
 def _stand_ins(graph: Any) -> list[Any]:
     return [node for node in graph.node if node.domain == _STAND_IN]
+
+
+def _initializers(model: Any, graph: Any, *, are_defaults: bool) -> list[Any]:
+    """List those initializers of a graph that are, or are not, defaults that a caller may override.
+
+    In the first IR every initializer has to be an input, and onnxruntime lets none be overridden.
+    """
+    inputs = {value.name for value in graph.input} if model.ir_version > FIRST_IR else ()
+    return [tensor for tensor in graph.initializer if (tensor.name in inputs) == are_defaults]
 
 
 def _check_functions(model: Any) -> None:
