@@ -7,6 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tileops
+from tileops._plan import make_plan, sum_steps
+from tileops._rules import TILE
 
 import reference
 
@@ -35,6 +37,8 @@ SHAPES = (
     ((1, 3, 1), (5, 1, 4)),
     ((2, 1, 3), (0, 2, 1)),
     ((1, 1), (0, 3)),
+    ((3, 2), (16, 1, 4)),
+    ((2, 3), (3, 17)),
 )
 
 
@@ -125,6 +129,24 @@ def test_narrow_complex_numbers_are_summed_in_wider_ones():
     result = tileops.tile_adjoint(g, 1, 3000)
     assert result.dtype == g.dtype
     assert result.tobytes() == np.array([3000 - 3000j], ml_dtypes.bcomplex32).tobytes()
+
+
+@pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "shape, repeats, least, steps",
+    [
+        ((8, 1), (100, 1, 3), 2, ((0,), (2,))),
+        ((8, 1), (3, 1, 100), 2, ((2,), (0,))),
+        ((64, 1, 1), (32, 1, 8, 8), 2, ((2, 3), (0,))),
+        ((2, 3, 2), (5, 6, 5), 2, ((2,), (0,), (4,))),
+        ((8, 1), (4, 1, 3), 5, ((0, 2),)),
+        ((8,), (100,), 2, ((0,),)),
+        ((8,), (1,), 2, ((),)),
+    ],
+)
+def test_the_axis_with_most_repeats_is_summed_first(shape, repeats, least, steps):
+    plan = make_plan(TILE, shape, repeats, 4)
+    assert sum_steps(plan, least) == steps
 
 
 def test_adjoints_refuse_a_shape_larger_than_any_array(xp):

@@ -41,6 +41,18 @@ def test_gradients_of_first_and_second_order_are_right(torch):
         assert torch.autograd.gradgradcheck(f, x)
 
 
+@pytest.mark.parametrize("repeats", [(1_000, 1, 2), (30_000, 1, 8)], ids=["64 kB", "8 MB"])
+def test_gradients_of_many_repeats_are_accurate(torch, repeats):
+    """PyTorch's own sum over axes that are no neighbours adds up one number after the other."""
+    x = torch.zeros(8, 1, requires_grad=True)
+    result = tileops.tile(x, repeats)
+    g = torch.rand(result.shape, generator=torch.Generator().manual_seed(1))
+    exact = g.double().reshape(repeats[0], 8, repeats[2]).sum((0, 2)).reshape(8, 1)
+    (gradient,) = torch.autograd.grad(result, x, g)
+    for total in (gradient, tileops.tile_adjoint(g, (8, 1), repeats)):
+        assert ((total.double() - exact).abs().max() / exact.max()).item() < 3e-7
+
+
 def test_zero_repeats_give_zero_gradients(torch):
     x = torch.ones(3, requires_grad=True)
     tileops.tile(x, 0).sum().backward()

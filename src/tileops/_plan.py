@@ -134,6 +134,23 @@ def _row(padded: tuple[int, ...], repeats: list[int]) -> int:
     return row
 
 
+@lru_cache(maxsize=4096)
+def sum_steps(plan: Plan, least: int = 2) -> tuple[tuple[int, ...], ...]:
+    """Group the axes of `spread` that an adjoint sums over, for one sum after the other.
+
+    Neighbours are summed together. The group with most repeats comes first, so that little is left
+    to read for the others. If even that group has fewer repeats than `least`, all axes are one
+    group.
+    """
+    groups: list[tuple[int, ...]] = []
+    for axis in plan.repeated:
+        neighbours = groups.pop() if groups and groups[-1][-1] == axis - 1 else ()
+        groups.append((*neighbours, axis))
+    repeats = {axes: prod(plan.spread[axis] for axis in axes) for axes in groups}
+    groups.sort(key=repeats.__getitem__, reverse=True)
+    return tuple(groups) if any(n >= least for n in repeats.values()) else (plan.repeated,)
+
+
 def contiguous(sizes: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return the strides of a C-contiguous array, in the unit of `itemsize`."""
     strides, stride = [], itemsize

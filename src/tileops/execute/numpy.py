@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._plan import Plan
+from tileops._plan import Plan, sum_steps
 from tileops._rules import Operator
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError
@@ -16,6 +16,10 @@ from tileops.execute.array_api import Executor, spread, wide_dtype
 
 PLAIN = (np.ndarray, np.memmap)
 """Classes that add nothing to a result. A memmap's result lies in memory, not in the file."""
+
+_FEWEST_SUMMED = 16
+"""The fewest repeats worth a sum of their own: NumPy sums over several axes in short loops, up to
+nine times as long, but the sum of a few repeats is an array that takes as long to write."""
 
 
 class NumPy(Executor):
@@ -117,8 +121,9 @@ class NumPy(Executor):
             return np.zeros_like(total, order="C", shape=shape)
         if plan.repeated:
             dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype).type  # of the native byte order
-            parts = total.reshape(plan.spread)
-            total = parts.sum(axis=plan.repeated, dtype=dtype, keepdims=True)
+            total = total.reshape(plan.spread)
+            for axes in sum_steps(plan, _FEWEST_SUMMED):
+                total = total.sum(axis=axes, dtype=dtype, keepdims=True)
         return total.astype(g.dtype, order="C").reshape(shape)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
