@@ -414,6 +414,35 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_arrays_whose_gradients_are_reduced_later_are_repeated():
+    """Each device has a part of the sum that is such a gradient. Old JAX has no specs for that."""
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+in_mesh = jax.set_mesh if hasattr(jax, "set_mesh") else jax.sharding.use_mesh  # before JAX 0.8
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
+try:
+    spec, of_gradient = P(None, None, reduced={"x"}), P(None, None, unreduced={"x"})
+except TypeError:
+    spec = of_gradient = P(None, None)
+row, weights = np.arange(8, dtype="float32")[None], np.arange(32, dtype="float32").reshape(4, 8)
+x, w = (jax.device_put(a, NamedSharding(mesh, spec)) for a in (row, weights))
+for call in (lambda x: tileops.expand(x, (4, 8)), lambda x: tileops.tile(x, (4, 1))):
+    gradient = jax.grad(lambda x: (call(x) * w).sum())
+    adjoint = lambda w: tileops.expand_adjoint(w, (1, 8))
+    for wrap in (jax.jit, lambda f: f):
+        with in_mesh(mesh):
+            result, found, total = wrap(call)(x), wrap(gradient)(x), wrap(adjoint)(w)
+        assert result.sharding.spec == spec
+        assert np.array_equal(result, np.repeat(row, 4, 0))
+        assert found.sharding.spec == of_gradient
+        assert total.sharding.spec == spec
+        assert np.array_equal(total, weights.sum(0, keepdims=True))
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def test_adjoints_of_sharded_arrays_take_symbolic_sizes():
     """The symbolic sizes are of axes that are not sharded, or are a whole number of shards."""
     code = """

@@ -289,7 +289,7 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
     """Sum by the transpose of the repetition of an array that is sharded as `g` is."""
     sharding, sum_sharding = jax.typeof(g).sharding, None
     if AxisType.Explicit in sharding.mesh.axis_types:
-        parts = sharding.spec[len(plan.shape) - len(shape) :]
+        parts = _parts(sharding)[len(plan.shape) - len(shape) :]
         kept = (
             # `part` comes first, so that a symbolic size that no devices share is not compared.
             part if part is not None and n > 1 and n % _devices(sharding.mesh, part) == 0 else None
@@ -305,6 +305,11 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         like = jax.ShapeDtypeStruct(shape, g.dtype, sharding=sum_sharding)
         (total,) = jax.linear_transpose(repeat, like)(g)
     return total
+
+
+def _parts(sharding: Any) -> Any:
+    """Return the mesh axes that share each axis of an array; JAX 0.7 has the spec itself for it."""
+    return getattr(sharding.spec, "partitions", sharding.spec)
 
 
 def _devices(mesh: Any, part: Any) -> int:
@@ -324,7 +329,7 @@ def _may_be_sharded(x: Any) -> bool:
     sharding = jax.typeof(x).sharding
     if sharding.mesh.size <= 1:
         return False
-    return AxisType.Auto in sharding.mesh.axis_types or any(sharding.spec)
+    return AxisType.Auto in sharding.mesh.axis_types or any(_parts(sharding))
 
 
 def _may_be_divided(x: Any, plan: Plan) -> bool:
@@ -341,7 +346,7 @@ def _may_be_divided(x: Any, plan: Plan) -> bool:
     if is_refused or is_empty(plan.shape) or (is_traced and AxisType.Auto in kinds):
         return True
     if is_traced:
-        are_divided = [part is not None for part in sharding.spec]
+        are_divided = [part is not None for part in _parts(sharding)]
     else:
         parts = x.sharding.shard_shape(x.shape)
         are_divided = [part != n for n, part in zip(x.shape, parts, strict=True)]

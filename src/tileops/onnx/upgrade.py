@@ -139,7 +139,7 @@ def upgrade(model: Any) -> Any:
     for node in tiles:
         node.domain = _STAND_IN
     result.opset_import.append(helper.make_opsetid(_STAND_IN, 1))
-    # ONNX would take them for constants when it infers shapes, and when it converts.
+    # Defaults are put aside: ONNX would take them for constants where it infers shapes or converts.
     for graph in graphs_in(result.graph):
         refill(graph.initializer, _initializers(model, graph, are_defaults=False))
     # The conversion takes two steps. Opset 6 has a Tile with constant repeats, through which ONNX
