@@ -4,7 +4,17 @@ A section is a module with ``TITLE`` and two functions: ``measure(recorder)`` ta
 ``tables(results)`` reads what was taken, in this run or an earlier one.
 """
 
-from benchmarks.sections import calls, growth, limits, memory, peers, reuse, rows, workloads
+from benchmarks.sections import (
+    calls,
+    gradients,
+    growth,
+    limits,
+    memory,
+    peers,
+    reuse,
+    rows,
+    workloads,
+)
 
 SECTIONS = {
     "limits": limits,
@@ -12,6 +22,7 @@ SECTIONS = {
     "peers": peers,
     "rows": rows,
     "calls": calls,
+    "gradients": gradients,
     "memory": memory,
     "growth": growth,
     "reuse": reuse,  # last, since it leaves memory to those after it

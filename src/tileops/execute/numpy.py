@@ -124,7 +124,7 @@ class NumPy(Executor):
             total = total.reshape(plan.spread)
             for axes in sum_steps(plan, _FEWEST_SUMMED):
                 total = total.sum(axis=axes, dtype=dtype, keepdims=True)
-        return total.astype(g.dtype, order="C").reshape(shape)
+        return total.astype(g.dtype, order="C", copy=not plan.repeated).reshape(shape)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Return the array itself."""
