@@ -438,6 +438,22 @@ for call in (lambda x: tileops.expand(x, (4, 8)), lambda x: tileops.tile(x, (4, 
         assert found.sharding.spec == of_gradient
         assert total.sharding.spec == spec
         assert np.array_equal(total, weights.sum(0, keepdims=True))
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+numbers = np.arange(64, dtype="float32").reshape(8, 8)
+for name in ("reduced", "unreduced"):
+    try:
+        spec = P("y", None, **{name: {"x"}})
+    except TypeError:
+        continue
+    with in_mesh(mesh):
+        g = jax.device_put(numbers, NamedSharding(mesh, P("y", None)))
+        g = jax.device_put(g, NamedSharding(mesh, spec)) if name == "reduced" else jax.jit(
+            lambda g: jax.sharding.reshard(g, NamedSharding(mesh, spec)))(g)
+        for wrap in (jax.jit, lambda f: f):
+            total = wrap(lambda g: tileops.tile_adjoint(g, (4, 8), (2, 1)))(g)
+            assert total.sharding.spec == P(None, None, **{name: {"x"}}), total.sharding.spec
+            total = jax.sharding.reshard(total, NamedSharding(mesh, P(None, None)))
+            assert np.array_equal(total, numbers[:4] + numbers[4:])
 print("done")
 """
     run_on_eight_devices(code)

@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 import tileops
-from tileops._plan import cached_plan, contiguous
+from tileops._plan import cached_plan, contiguous, sum_steps
 from tileops._rules import TILE
 from tileops.execute.torch_cost import plan_costs_less
 
@@ -51,6 +51,23 @@ def test_gradients_of_many_repeats_are_accurate(torch, repeats):
     (gradient,) = torch.autograd.grad(result, x, g)
     for total in (gradient, tileops.tile_adjoint(g, (8, 1), repeats)):
         assert ((total.double() - exact).abs().max() / exact.max()).item() < 3e-7
+
+
+def test_a_sparse_gradient_is_summed(torch):
+    x = torch.randn(1, 64, 1, requires_grad=True)
+    result = tileops.tile(x, (100, 1, 10))
+    places = torch.zeros(1, 64, 1, dtype=torch.int64)
+    total = torch.gather(result, 0, places, sparse_grad=True).sum()
+    (gradient,) = torch.autograd.grad(total, x)
+    assert gradient.to_dense().tolist() == torch.ones_like(x).tolist()
+
+
+def test_the_steps_of_a_sum_are_kept_no_longer_than_its_plan(torch):
+    x = torch.ones(100, 1, 100, requires_grad=True)
+    kept = sum_steps.cache_info().currsize
+    tileops.tile(x, (2, *(1,) * 61, 10, 1, 10)).sum().backward()
+    assert x.grad.eq(200).all()
+    assert sum_steps.cache_info().currsize == kept
 
 
 def test_zero_repeats_give_zero_gradients(torch):

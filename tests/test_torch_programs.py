@@ -557,6 +557,16 @@ def test_adjoints_of_dtypes_and_ranks_torch_cannot_sum_are_refused(torch):
     assert tileops.tile_adjoint(torch.ones((0,) * 70), (0,) * 70, 1).shape == (0,) * 70
 
 
+@pytest.mark.filterwarnings(r"ignore:The \.grad attribute")  # which the compiler looks at
+def test_a_compiled_backward_has_no_graph_break(torch):
+    """The plan was made before, and its sum is compiled with the rest of the backward."""
+    x = torch.randn(4, 5, requires_grad=True)
+    y = (tileops.tile(x.sin(), (60, 60)) ** 2).sum()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager", fullgraph=True)):
+        y.backward()
+    assert torch.allclose(x.grad, 60 * 60 * (2 * x).sin(), rtol=1e-4)
+
+
 def test_adjoints_are_differentiable(torch):
     g = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
     for f in (

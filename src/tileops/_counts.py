@@ -69,7 +69,8 @@ def _read_int64(executor: Executor, array: Any) -> tuple[int, ...] | None:
     """
     try:
         shape = array.shape
-        if array.dtype == executor.int64 and len(shape) == 1 and shape[0] <= MOST_COUNTS:
+        is_vector = array.dtype == executor.int64 and len(shape) == 1
+        if is_vector and not exceeds(shape[0], MOST_COUNTS):
             return tuple(array.tolist())
     except RuntimeError:  # a tensor without a shape or without data; `_read_array` says so
         pass

@@ -108,8 +108,8 @@ class Jax(Executor):
         """Sum over what a plan repeats; a sharded array by the transpose of its repetition.
 
         A reduction would replicate a sharded array first, or be refused. But JAX cannot transpose
-        where axes of the mesh are mapped by hand. `jnp.sum` would turn 64 bits into 32 where JAX
-        has 64 bits turned off.
+        where axes of the mesh are mapped by hand, or sums are put off. `jnp.sum` would turn 64 bits
+        into 32 where JAX has 64 bits turned off.
         """
         if not plan.repeated:
             return super().sum(name, g, plan, shape)
@@ -119,8 +119,9 @@ class Jax(Executor):
         wide = "int8" if g.dtype in _TWO_BITS else wide_dtype(self.dtype(g))
         if wide is not None:
             return self.sum(name, g.astype(wide), plan, shape).astype(g.dtype)
-        is_by_hand = AxisType.Manual in jax.typeof(g).sharding.mesh.axis_types
-        if _may_be_sharded(g) and not is_by_hand:
+        sharding = jax.typeof(g).sharding
+        is_by_hand = AxisType.Manual in sharding.mesh.axis_types
+        if _may_be_sharded(g) and not (is_by_hand or _is_reduced_later(sharding)):
             return _sum_sharded(g, plan, shape)
         with enable_x64(True):  # without it, JAX 0.7 fails to reduce 64 bits
             total = jax.lax.reduce_sum(jnp.reshape(g, plan.spread), axes=plan.repeated)
@@ -310,6 +311,12 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
 def _parts(sharding: Any) -> Any:
     """Return the mesh axes that share each axis of an array; JAX 0.7 has the spec itself for it."""
     return getattr(sharding.spec, "partitions", sharding.spec)
+
+
+def _is_reduced_later(sharding: Any) -> bool:
+    """Whether devices have parts of a sum, or will have parts of the gradient; not in JAX 0.7."""
+    spec = sharding.spec
+    return bool(getattr(spec, "unreduced", None) or getattr(spec, "reduced", None))
 
 
 def _devices(mesh: Any, part: Any) -> int:

@@ -305,12 +305,13 @@ def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
 def _sum_steps(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Group the axes to sum over one after the other, or put them into one group.
 
-    PyTorch's sum over axes that are no neighbours takes up to seven times as long on a CPU, and
-    adds up one number after the other, so that its error grows with their number. Halves are summed
-    at once, because each sum rounds them; so are values that are traced, or on a GPU, where this
-    was not measured.
+    PyTorch's sum over axes that are no neighbours takes several times as long on a CPU, and adds up
+    one number after the other, so that its error grows with their number. Halves are summed at
+    once, because each sum rounds them; so are values that are traced or compiled, or on a GPU,
+    where this was not measured. No step is kept for a plan that is not kept itself.
     """
-    if plan.nbytes and x.is_cpu and type(x) in PLAIN and x.dtype not in _HALVES:
+    is_kept = plan.nbytes and len(plan.shape) <= MOST_AXES and not is_dynamo_compiling()
+    if is_kept and x.is_cpu and type(x) in PLAIN and x.dtype not in _HALVES:
         return sum_steps(plan)
     return (plan.repeated,)
 
@@ -450,6 +451,8 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
         # A gradient that nobody computed stays None, as in PyTorch: optimizers tell it from zeros.
         total = None
         if gradient is not None:
+            if not is_dynamo_compiling() and gradient.layout is not strided:
+                gradient = gradient.to_dense()
             total = executor.sum("tile", gradient, ctx.plan, ctx.shape)
         return total, None, None
 

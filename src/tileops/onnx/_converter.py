@@ -28,8 +28,8 @@ _REFUSALS = (
 """The errors that the converter raises."""
 
 _MARK = "~"
-"""The end of the model's own names while they are converted: no name that the converter adds ends
-like this, although it makes some of the model's."""
+"""The end of the model's own names while they are converted. The converter adds no name that ends
+like this, although some that it adds begin with a name of the model."""
 
 
 def convert(model: Any, version: int, original: Any) -> Any:

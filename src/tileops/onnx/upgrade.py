@@ -108,7 +108,7 @@ def upgrade(model: Any) -> Any:
     -----
     The converter drops training information, quantization annotations, device
     configurations, the metadata of graphs and nodes, and the doc strings and metadata of
-    initializers and attributes.
+    attributes and of most initializers.
 
     Examples
     --------
