@@ -415,15 +415,13 @@ print("done")
 
 
 def test_arrays_whose_gradients_are_reduced_later_are_repeated():
-    """Each device has a part of the sum that is such a gradient. JAX 0.7 cannot place such arrays,
-    and is tested with replicated ones.
-    """
+    """Each device has a part of the sum that is such a gradient."""
     code = """
 import jax, numpy as np, tileops
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 in_mesh = jax.set_mesh if hasattr(jax, "set_mesh") else jax.sharding.use_mesh  # before JAX 0.8
 mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
-has_specs = hasattr(P(), "partitions")
+has_specs = hasattr(P(), "partitions")  # JAX 0.7 cannot place such arrays; there, x is replicated
 spec = P(None, None, reduced={"x"}) if has_specs else P(None, None)
 of_gradient = P(None, None, unreduced={"x"}) if has_specs else spec
 row, weights = np.arange(8, dtype="float32")[None], np.arange(32, dtype="float32").reshape(4, 8)
@@ -445,8 +443,7 @@ for name in ("reduced", "unreduced") if has_specs else ():
     spec = P("y", None, **{name: {"x"}})
     with in_mesh(mesh):
         g = jax.device_put(numbers, NamedSharding(mesh, P("y", None)))
-        g = jax.device_put(g, NamedSharding(mesh, spec)) if name == "reduced" else jax.jit(
-            lambda g: jax.sharding.reshard(g, NamedSharding(mesh, spec)))(g)
+        g = jax.sharding.reshard(g, NamedSharding(mesh, spec))
         for wrap in (jax.jit, lambda f: f):
             total = wrap(lambda g: tileops.tile_adjoint(g, (4, 8), (2, 1)))(g)
             assert total.sharding.spec == P(None, None, **{name: {"x"}}), total.sharding.spec

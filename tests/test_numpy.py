@@ -620,6 +620,9 @@ def test_adjoints_of_masked_arrays_and_matrices_are_sums():
     assert tileops.tile_adjoint(matrix, (1, 1), (2, 2)).tolist() == [[10]]
     masked = np.ma.array(matrix, mask=[[0, 1], [0, 0]])
     assert tileops.tile_adjoint(masked, (2, 1), 2).tolist() == [[1], [7]]
+    many = np.ma.array(np.ones((32, 6)), mask=[[1, 0, 1, 1, 0, 0], *[[1, 1, 0, 1, 0, 0]] * 31])
+    assert tileops.tile_adjoint(many, (1, 2), (32, 3)).tolist() == [[63, 33]]
+    assert tileops.tile_adjoint(many[:, :2], (1, 2), (32, 1)).tolist() == [[None, 1]]
 
 
 def test_adjoints_of_scalars_and_files_are_plain_arrays(tmp_path):

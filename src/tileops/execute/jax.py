@@ -309,12 +309,12 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
 
 
 def _parts(sharding: Any) -> Any:
-    """Return the mesh axes that share each axis of an array; JAX 0.7 has the spec itself for it."""
+    """Return the mesh axes that share each axis of an array: in JAX 0.7 the spec itself."""
     return getattr(sharding.spec, "partitions", sharding.spec)
 
 
 def _is_reduced_later(sharding: Any) -> bool:
-    """Whether devices have parts of a sum, or will have parts of the gradient; not in JAX 0.7."""
+    """Whether devices have only parts of a sum, that is this array or will be its gradient."""
     spec = sharding.spec
     return bool(getattr(spec, "unreduced", None) or getattr(spec, "reduced", None))
 

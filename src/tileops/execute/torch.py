@@ -182,9 +182,11 @@ class Torch(Executor):
             return _repeat(x, plan)
         is_moved = _pays(x, plan)
         is_recorded = x.requires_grad and _is_recording() and not x.is_inference()
-        is_ours = is_moved or (x.is_cpu and plan.nbytes >= HUGE)
-        # PyTorch's own gradient is a sum over all axes at once.
-        is_ours = is_ours or (is_recorded and len(_sum_steps(x, plan)) > 1)
+        is_ours = (
+            is_moved
+            or (x.is_cpu and plan.nbytes >= HUGE)
+            or (is_recorded and len(_sum_steps(x, plan)) > 1)  # PyTorch would sum all axes at once
+        )
         if not (is_ours and _is_private(x) and _is_stored(x)):
             return _repeat(x, plan)
         if is_recorded:
