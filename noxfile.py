@@ -186,6 +186,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation as HTML; any warning fails."""
+    install(session, ".[onnx]", group="docs")
+    session.run("sphinx-build", "-W", "--keep-going", "-q", "-c", "docs", ".", "build/html")
+
+
+@nox.session
 def types(session: nox.Session) -> None:
     """Check static types, strictly."""
     install(session, ".[cli,onnx]", group="types")

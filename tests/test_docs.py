@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import tileops
 
 import variants
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 
 
 def run(example, name):
@@ -47,3 +49,16 @@ def test_docstring_examples_run(module):
         is_error = isinstance(item, type) and issubclass(item, tileops.TileOpsError)
         if callable(item) and not is_error:
             run(item.__doc__, f"{module.__name__}.{name}")
+
+
+@pytest.mark.library("numpy")
+def test_the_reference_lists_every_public_function():
+    reference = (ROOT / "docs" / "reference.rst").read_text()
+    assert set(re.findall(r"automodule:: (\S+)", reference)) == {*PUBLIC, "tileops.errors"}
+    functions = {
+        getattr(module, name).__name__  # the latest versions of ONNX have a second name
+        for module in (tileops, tileops.onnx)
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    }
+    assert set(re.findall(r"autofunction:: (\S+)", reference)) == functions
