@@ -137,7 +137,7 @@ def draw(results: Results, folder: Path) -> list[str]:
 
 def _workloads(results: Results, path: Path) -> None:
     panels = [panel for panel in PANELS if results.groups(panel.series[0].section)]
-    height = 2.1 * len(panels) + 0.8
+    height = 2.1 * len(panels) + 1.1
     figure, axes = plt.subplots(
         len(panels), sharex=True, sharey=True, squeeze=False, figsize=(10, height)
     )
@@ -148,7 +148,7 @@ def _workloads(results: Results, path: Path) -> None:
         bars(ax, panel.title, cases, series, "fill of the same memory")
         if limit is not None and not any(each.limits for each in series):
             mark_limit(ax, limit, "fill of 64 MiB in use")
-    axes[0, 0].set_title(f"{panels[0].title}, {results.facts.get('cpu_model_name', 'CPU')}")
+    figure.suptitle(str(results.facts.get("cpu_model_name", "CPU")), fontsize=12)
     figure.supylabel("GB/s of result", fontsize=10)
     figure.tight_layout()
     _save(figure, path)
