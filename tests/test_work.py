@@ -659,8 +659,8 @@ def test_rows_of_several_references_are_repeated_by_the_library():
         ((400_000, 3), (1, 4), 1, 3),
         ((1_500_000, 1), (1, 3), 1, 1),
         ((2_000_000, 1), (1, 3), 1, 2),
-        ((26_800, 3), (1, 13), 1, 1),
-        ((27_000, 3), (1, 13), 1, 2),
+        ((22_200, 3), (1, 13), 1, 1),
+        ((22_300, 3), (1, 13), 1, 2),
         # Passes start again for each repeat
         ((50_000, 3), (1, 16), 1, 2),
         # Elements of 7 bytes, elements of 32 that NumPy picks, and computed words

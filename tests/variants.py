@@ -70,7 +70,6 @@ _TINY = {
         "_PER_STEP": 0.5,
         "SHARED": 64,
         "_SHARED_COST": 100.0,
-        "_NOT_SHARED": 32,
     },
     "tileops.execute.assigning": {
         "DIRECT": 12,

@@ -40,8 +40,6 @@ short rows has many steps.
 """
 _SHARED_COST = 600_000.0
 """The least cost of steps and bytes that is worth a thread, even with fewer bytes than `SHARED`."""
-_NOT_SHARED = 2**20
-"""Copies of fewer bytes are not shared, and their cost is not estimated."""
 
 
 def plan_cost(nest: Nest) -> float:
@@ -52,8 +50,6 @@ def plan_cost(nest: Nest) -> float:
 
 def threads_for(nest: Nest) -> int:
     """Return how many threads a copy is worth, by its bytes or by the cost of its steps."""
-    if nest.nbytes < _NOT_SHARED:
-        return 1
     cost = plan_cost(nest) + nest.nbytes * PER_BYTE
     return max(1, nest.nbytes // SHARED, int(cost // _SHARED_COST))
 
