@@ -60,7 +60,6 @@ _TINY = {
         "_LARGEST": 64,
         "_SOURCE": 8,
         "_ORDERED": 64,
-        "LEAST_COST": 5.0,
         "SHARED": 64,
     },
     "tileops._plan_cost": {

@@ -9,7 +9,7 @@ from itertools import islice, permutations
 from math import inf, prod
 
 from tileops._moves import WORDS, Nest
-from tileops._plan_cost import LEAST_COST, PER_BYTE, SHARED, plan_cost
+from tileops._plan_cost import PER_BYTE, SHARED, plan_cost
 from tileops._plan_host import LOOPED
 
 Chain = tuple[tuple[int, int], ...]
@@ -67,8 +67,6 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     orders = islice(permutations(range(len(steps))), most)
     chains = (_ordered(inner_first, order) for order in orders)
     cost, chain = min((chain_cost(nest, chain, is_new), chain) for chain in chains)
-    if threads == 1 and cost <= LEAST_COST:
-        return chain
     written = nest.nbytes * PER_BYTE
     return chain if cost + written <= (plan_cost(nest) + written) / threads else ()
 
