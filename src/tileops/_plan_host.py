@@ -183,11 +183,11 @@ def _least_times(nest: Nest, axes: int) -> int:
 def joined_repeats(row: int, source: int) -> int:
     """Return how many repeats of a row are copied as one run; 0 if they are copied one by one.
 
-    Repeats are joined if the row is all of the source and its size is in `_JOINED`. Their number is
-    chosen so that all runs lie alike (see `ALIKE`). A run is longer than any row in `_JOINED`, so
-    runs are not joined again.
+    Repeats are joined on AMD processors, if the row is all of the source and its size is in
+    `_JOINED`. Their number is chosen so that all runs lie alike (see `ALIKE`). A run is longer than
+    any row in `_JOINED`, so runs are not joined again.
     """
-    if row != source or row not in _JOINED:
+    if row != source or row not in _JOINED or not _machine.is_amd():
         return 0
     alike = ALIKE // gcd(ALIKE, row)
     return _JOINED_RUN // row // alike * alike

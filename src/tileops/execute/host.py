@@ -122,13 +122,12 @@ def _write_planned(x: Any, plan: Plan, out: Any, most_threads: int | None) -> No
     if not (x.flags.c_contiguous and out.flags.c_contiguous):
         _write_strided(plan, memory_of(x), memory_of(out), most_threads)
         return
-    row = plan.row * x.itemsize
-    if plan.nbytes >= _UNCACHED and _places.matter_to(row):
-        joined = joined_repeats(row, x.nbytes)
-        if joined:
-            _write_row(x, joined, out, most_threads)
-            return
-    _write_contiguous(x, plan, out, most_threads)
+    is_large = plan.nbytes >= _UNCACHED
+    joined = joined_repeats(plan.row * x.itemsize, x.nbytes) if is_large else 0
+    if joined:
+        _write_row(x, joined, out, most_threads)
+    else:
+        _write_contiguous(x, plan, out, most_threads)
 
 
 def _is_assigned(x: Any, plan: Plan, out: Any) -> bool:
