@@ -9,7 +9,7 @@ from math import ceil, prod
 
 from tileops import _machine
 from tileops._moves import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
-from tileops._plan_host import LOOPED, is_number, plan_host, times_written
+from tileops._plan_host import LOOPED, NUMBERS, plan_host, times_written
 
 LEAST_COST = 20_000.0
 """A plan that is a single copy; no plan costs less."""
@@ -65,7 +65,7 @@ def _move_cost(nest: Nest, move: Move) -> float:
             return words / innermost * _PER_ENTRY
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
-            is_plain = is_number(nest.word) and nest.repeats_per_word == 1
+            is_plain = nest.word in NUMBERS and nest.repeats_per_word == 1
             per_word = _word_cost(nest.word) if is_plain else _PER_ELEMENT
             return words * per_word + entries * _PER_ENTRY
         case Pairs():

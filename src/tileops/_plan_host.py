@@ -24,9 +24,9 @@ from tileops._moves import (
 )
 from tileops._places import ALIKE
 
-NUMBERS = (2, 4, 8)
-"""The sizes, in bytes, of the numbers that repeats are computed as: a byte times 0x0101 is that
-byte twice."""
+NUMBERS = WORDS[1:]
+"""The sizes, in bytes, of NumPy's integers. Repeats are computed as such numbers: a byte times
+0x0101 is that byte twice."""
 
 LOOPED = 32
 """The size, in bytes, of elements for which NumPy has special loops in `repeat` and `take`, but not
@@ -98,7 +98,7 @@ def host_words(nest: Nest, alignment: int) -> Nest:
     run = nest.sizes[-1]
     if run in WORDS:
         return _widened(nest.in_words(run))
-    word = gcd(WORDS[1], alignment, run, *nest.source[:-1], *nest.target[:-1])
+    word = gcd(NUMBERS[0], alignment, run, *nest.source[:-1], *nest.target[:-1])
     words = nest.in_words(word)
     in_passes = words.sizes[-1] <= _FEW_WORDS and column_axes(words)
     return words if run > _ELEMENT or in_passes else nest.in_words(run)
@@ -110,9 +110,9 @@ def _widened(nest: Nest) -> Nest:
         return nest
     *sizes, repeats = nest.sizes
     source, target, row = nest.source[:-1], nest.target[:-1], repeats * nest.word
-    word = gcd(row, *target, NUMBERS[-1])
+    word = gcd(row, *target, NUMBERS[0])
     if word != row:
-        if word <= max(nest.word, NUMBERS[0]) or row > _COMPUTED_ROW:
+        if word <= max(nest.word, 2) or row > _COMPUTED_ROW:
             return nest
         sizes, source, target = [*sizes, row // word], (*source, 0), (*target, word)
     return Nest(tuple(sizes), source, target, word, word // nest.word)
@@ -255,14 +255,9 @@ def _run_bytes(nest: Nest) -> int:
     return nest.word
 
 
-def is_number(word: int) -> bool:
-    """Whether NumPy has integers of this many bytes."""
-    return word in (1, *NUMBERS)
-
-
 def column_axes(nest: Nest) -> int:
     """Count the innermost axes that are better looped over outside the rows, in passes."""
-    line = _LINE_OF_NUMBERS if is_number(nest.word) and not _machine.is_amd() else _LINE
+    line = _LINE_OF_NUMBERS if nest.word in NUMBERS and not _machine.is_amd() else _LINE
     axes, passes = 0, 1
     for n in reversed(nest.sizes[1:]):
         if n >= _IN_LOOP or passes * n * nest.word > line:
