@@ -94,8 +94,7 @@ class Mover:
         wide = target[..., : 2 * pairs, :].reshape(*outer, -1).view(dtype)
         wide = wide.reshape(*outer, pairs, n)
         if not wide.flags.aligned:  # NumPy would be slower than byte by byte
-            for i in range(n):
-                np.copyto(target[..., i], source[..., i])
+            self.carry_out(Columns(1), target, source)
             return
         doubled = self.empty((2 * most,)).view(dtype)[: words.size].reshape(words.shape)
         self.assign(doubled, words)
