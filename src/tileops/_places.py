@@ -14,7 +14,7 @@ PAGE = 4096
 
 ALIKE = 32
 """The processor copies long runs twice as fast if the target lies a multiple of this many bytes
-away from the source. Runs placed so *lie alike*."""
+away from the source. Such runs *lie alike*."""
 
 _BY_VECTORS = range(513, 2113)
 """The sizes, in bytes, of rows that glibc copies backwards where the addresses agree."""
@@ -26,8 +26,8 @@ CLOSE = 16
 """The processor takes ten times as long if the target is ahead of the source by at least 1 byte and
 less than this, modulo a page."""
 _COARSE = 512
-"""If that distance changes from row to row by multiples of at least this, enough rows are so close
-for any other way of copying to be faster."""
+"""That distance changes from row to row by multiples of a step. If the step is at least this, so
+many rows are that close (about one in eight, or more) that any other way of copying is faster."""
 _APART = 2304
 """The bytes, modulo a page, from a target to a temporary, so that their addresses never agree."""
 
