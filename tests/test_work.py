@@ -374,10 +374,17 @@ def test_rows_of_elements_are_written_in_passes_up_to_48_bytes_wide_everywhere()
         assert column_axes(nest) == axes
 
 
-def test_words_are_computed_for_repeats_of_up_to_32_bytes():
-    for repeats, itemsize, copies in ((8, 4, 2), (12, 4, 1), (2, 1, 2), (6, 1, 1), (2, 16, 1)):
-        nest = host_words(nest_between((2**15, 1), (1, repeats), itemsize), 16)
-        assert nest.repeats_per_word == copies
+@pytest.mark.parametrize(
+    "is_amd, repeats, itemsize, copies",
+    [
+        *[(True, 8, 4, 2), (True, 12, 4, 1), (True, 2, 1, 2), (True, 6, 1, 1), (True, 2, 16, 1)],
+        *[(False, 6, 4, 2), (False, 8, 4, 1), (False, 2, 1, 2), (False, 28, 1, 1)],
+    ],
+    indirect=["is_amd"],
+)
+def test_words_are_computed_for_repeats_of_up_to_32_or_24_bytes(repeats, itemsize, copies):
+    nest = host_words(nest_between((2**15, 1), (1, repeats), itemsize), 16)
+    assert nest.repeats_per_word == copies
 
 
 def test_computed_words_divide_the_steps_from_row_to_row():

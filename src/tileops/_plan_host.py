@@ -40,7 +40,8 @@ _LINE_OF_NUMBERS = 24
 """The same for rows of numbers, except on AMD processors: on Intel, passes over wider rows cost
 more than a loop for each row."""
 _COMPUTED_ROW = 32
-"""Repeats of a word are combined into wider words if they have up to this many bytes in all."""
+"""Repeats of a word are combined into several wider words if they have up to this many bytes in
+all, and no more than rows that are written in passes."""
 DIRECT = 64
 """Runs of at least this length are copied as they are, because nothing is faster."""
 _WIDE = 256
@@ -112,7 +113,7 @@ def _widened(nest: Nest) -> Nest:
     source, target, row = nest.source[:-1], nest.target[:-1], repeats * nest.word
     word = gcd(row, *target, NUMBERS[0])
     if word != row:
-        if word <= max(nest.word, 2) or row > _COMPUTED_ROW:
+        if word <= max(nest.word, 2) or row > min(_COMPUTED_ROW, _line(word)):
             return nest
         sizes, source, target = [*sizes, row // word], (*source, 0), (*target, word)
     return Nest(tuple(sizes), source, target, word, word // nest.word)
@@ -257,14 +258,18 @@ def _run_bytes(nest: Nest) -> int:
 
 def column_axes(nest: Nest) -> int:
     """Count the innermost axes that are better looped over outside the rows, in passes."""
-    line = _LINE_OF_NUMBERS if nest.word in NUMBERS and not _machine.is_amd() else _LINE
-    axes, passes = 0, 1
+    axes, passes, line = 0, 1, _line(nest.word)
     for n in reversed(nest.sizes[1:]):
         if n >= _IN_LOOP or passes * n * nest.word > line:
             break
         axes, passes = axes + 1, passes * n
     rows = nest.sizes[: len(nest.sizes) - axes]
     return axes if axes and rows[-1] >= _STRETCH and prod(rows) >= _ROWS else 0
+
+
+def _line(word: int) -> int:
+    """Return how wide rows of words of this size may be to be written in passes."""
+    return _LINE_OF_NUMBERS if word in NUMBERS and not _machine.is_amd() else _LINE
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
