@@ -117,6 +117,7 @@ def test_random_copies_write_the_bytes_of_the_model_and_no_others(copy):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a fault ends a process, so a child's is used")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12: has threads
 @pytest.mark.parametrize("place", ["begins", "ends"])
 @pytest.mark.parametrize(
     "shape, repeats, itemsize",
