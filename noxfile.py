@@ -91,7 +91,7 @@ def tests_cupy(session: nox.Session) -> None:
     run_tests(session, "cupy", ".[cuda12,onnx]")
 
 
-@nox.session(default=False, python=["3.12", "3.13", "3.14"])
+@nox.session(default=False, python=["3.12", "3.13", "3.14", "3.15"])
 def pythons(session: nox.Session) -> None:
     """NumPy on those of the newer Pythons that are installed."""
     run_tests(session, "numpy", ".[cli,onnx]", "ml_dtypes")
