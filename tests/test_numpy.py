@@ -4,6 +4,7 @@ import gc
 import mmap
 import re
 import sys
+import sysconfig
 import weakref
 
 import numpy as np
@@ -250,6 +251,10 @@ def test_out_works_only_between_plain_arrays():
         tileops.tile(np.arange(2), 2, out=out)
 
 
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14),
+    reason="Python 3.13 without a GIL frees no class",
+)
 def test_the_number_of_classes_that_are_remembered_is_limited(monkeypatch):
     monkeypatch.setattr(execute, "_MOST_CLASSES", len(execute._others))
     kind = type("Kind", (np.ndarray,), {})
