@@ -189,7 +189,7 @@ def lint(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation as HTML; any warning fails."""
     install(session, ".[onnx]", group="docs")
-    session.run("sphinx-build", "-W", "--keep-going", "-q", "-c", "docs", ".", "build/html")
+    session.run("sphinx-build", "-EW", "--keep-going", "-q", "-c", "docs", ".", "build/html")
 
 
 @nox.session

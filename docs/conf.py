@@ -3,14 +3,16 @@
 import tileops
 
 project = "tileops"
-author = "the tileops authors"
+author = "the tileops developers"
 release = tileops.__version__
 
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
-include_patterns = ["*.md", "docs/**"]  # of the repository: README.md links to other folders
+# The source folder is the repository, because README.md links to other folders than this one.
+include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**"]
 root_doc = "docs/index"
 myst_heading_anchors = 2
 numpydoc_show_class_members = False  # autodoc shows them
 
 html_theme = "furo"
+html_show_copyright = False
 html_title = f"tileops {release}"
