@@ -797,8 +797,13 @@ def test_scattered_elements_are_copied_first_if_repeated_often(
 
 
 @pytest.mark.parametrize(
-    "row, joined",
-    [(16384, 1), (20480, 38), (20488, 36), (65536, 12), (98301, 1), (393216, 2), (393224, 1)],
+    "is_amd, row, joined",
+    [
+        *((True, *case) for case in ((16384, 1), (20480, 38), (20488, 36), (65536, 12))),
+        *((True, *case) for case in ((98301, 1), (393216, 2), (393224, 1))),
+        (False, 65536, 1),
+    ],
+    indirect=["is_amd"],
 )
 def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypatch):
     """The runs are aligned alike, and the first, in the result itself, stays in a core's cache."""
