@@ -533,7 +533,6 @@ def test_an_empty_out_overlaps_nothing(torch):
     assert tileops.tile(torch.ones(4, 6)[:, ::2], (0, 2), out=out) is out
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # used by PyTorch itself
 def test_an_empty_out_needs_no_address(torch):
     """Tensors without memory have no address, and nothing is written to an empty one."""
     from torch.fx.experimental.proxy_tensor import make_fx

@@ -62,7 +62,6 @@ def test_gradients_of_inputs_with_gaps_are_those_of_torch(torch, call, native):
 
 
 @CALLS
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # used by PyTorch itself
 def test_torch_func_and_forward_gradients_give_the_results_of_torch(torch, x, call, native):
     for transform in (torch.func.vmap, torch.func.jacrev, torch.func.jacfwd):
         a = torch.randn(2, 3, 1, 4) if transform is torch.func.vmap else x
@@ -359,7 +358,6 @@ def test_a_mode_sees_what_is_written_to_out(torch, x):
     assert same(out, x.repeat(2, 3, 2))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # used by PyTorch itself
 def test_a_forward_gradient_reaches_out(torch, x):
     tangent = torch.randn_like(x)
     with torch.autograd.forward_ad.dual_level():

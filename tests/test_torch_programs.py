@@ -11,10 +11,7 @@ import pytest
 
 import tileops
 
-pytestmark = [
-    pytest.mark.library("torch"),
-    pytest.mark.filterwarnings("ignore:`torch.jit.script"),  # used by Inductor and torch.func
-]
+pytestmark = pytest.mark.library("torch")
 
 
 @pytest.fixture
