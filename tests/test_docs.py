@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README run and print what they show."""
+"""Examples in docstrings and in the README print what they show; the reference is complete."""
 
 import doctest
 import importlib
