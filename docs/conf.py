@@ -3,7 +3,6 @@
 import tileops
 
 project = "tileops"
-author = "the tileops developers"
 release = tileops.__version__
 
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]

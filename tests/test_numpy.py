@@ -4,7 +4,6 @@ import gc
 import mmap
 import re
 import sys
-import sysconfig
 import weakref
 
 import numpy as np
@@ -252,7 +251,7 @@ def test_out_works_only_between_plain_arrays():
 
 
 @pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys.version_info < (3, 14),
+    not variants.HAS_GIL and sys.version_info < (3, 14),
     reason="Python 3.13 without a GIL frees no class",
 )
 def test_the_number_of_classes_that_are_remembered_is_limited(monkeypatch):

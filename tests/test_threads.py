@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 import warnings
@@ -21,7 +20,7 @@ import pytest
 import tileops
 from tileops import _plan_cost, _threads
 
-from variants import forget_plans
+from variants import HAS_GIL, forget_plans
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -329,7 +328,7 @@ def interruptible():
 
 
 @pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    not HAS_GIL,
     reason="without a GIL, an error of a helper is freed when that helper runs again",
 )
 def test_an_error_keeps_no_array():

@@ -6,12 +6,16 @@ tests compare bits for dtypes that NumPy does not know.
 
 import importlib
 import sys
+import sysconfig
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 import kernels
+
+HAS_GIL = not sysconfig.get_config_var("Py_GIL_DISABLED")
+"""False in a free-threaded build, which frees some objects later."""
 
 THRESHOLDS = {
     **dict.fromkeys(("numpy", "cupy", "dask"), ("measured", "tiny")),
