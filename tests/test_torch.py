@@ -458,7 +458,7 @@ def test_an_input_whose_storage_was_cut_is_refused_with_an_out(torch, repeats):
         # A plan costs less only with two threads
         ((77_358, 7), (1, 8), 2, 1, True),
         # The library's threads share only results of 32 Ki elements or more
-        ((331, 4), (3, 6), 8, 1, True),
+        ((1324, 4), (2, 3), 8, 1, True),
         ((506, 4), (1, 31), 4, 1, False),
         # Repetitions would cost less, but the library takes no longer than one copy
         ((46, 36), (20, 9), 1, 1, False),
@@ -475,12 +475,14 @@ def test_a_plan_is_used_where_the_library_takes_longer(shape, repeats, itemsize,
 @pytest.mark.parametrize(
     "repeats, itemsize, order, into, is_moved",
     [
-        ((2, 2), 1, "F", "C", True),
-        ((2, 1), 2, "C", "F", True),
+        ((8, 8), 1, "F", "C", True),
+        ((8, 8), 2, "C", "F", True),
         # Elements lie side by side in both source and target
-        ((2, 2), 1, "F", "F", False),
+        ((8, 8), 1, "F", "F", False),
         # Wider elements cost the library less than their bytes cost a plan
-        ((2, 2), 4, "F", "C", False),
+        ((8, 8), 4, "C", "F", False),
+        # Few elements are scattered for less time than a plan takes to begin
+        ((2, 2), 1, "F", "C", False),
     ],
 )
 def test_a_plan_is_used_for_scattered_elements_where_torch_takes_longer(
@@ -499,8 +501,9 @@ def test_a_plan_is_used_for_scattered_elements_where_torch_takes_longer(
     [
         ((1077, 4), (9, 1), 2, 1, False),
         ((5619, 15), (2, 1), 4, 2, False),
-        ((1840, 10), (1, 3), 8, 1, True),
-        ((1567, 11), (6, 10), 8, 2, True),
+        ((1840, 10), (1, 3), 8, 1, False),
+        ((1840, 10), (4, 6), 2, 1, True),
+        ((64, 2048), (2, 4), 1, 2, True),
     ],
 )
 def test_the_cost_of_a_plan_includes_the_copy_of_a_transposed_input(

@@ -683,6 +683,13 @@ def test_copies_are_shared_for_their_bytes_or_for_what_they_cost(shape, repeats,
     assert threads_for(nest) == threads
 
 
+def test_copies_of_scattered_elements_are_shared_for_what_their_elements_cost():
+    """Transposed bytes cost as much each as wider elements, which lie as far apart."""
+    for rows, threads in ((380, 1), (400, 2)):
+        nest = make_nest(cached_plan(TILE, (4096, rows), (1, 1), 1), (1, 4096), (rows, 1), 1)
+        assert threads_for(host_words(nest, 16)) == threads
+
+
 def test_repetitions_are_not_given_up_for_threads_where_bytes_are_few():
     nest = host_words(nest_between((18_268, 1, 2, 1), (2, 8, 1, 5), 2), 16)
     assert threads_for(nest) == 2

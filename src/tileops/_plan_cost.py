@@ -26,6 +26,8 @@ _PER_WORD_ELSEWHERE, _PER_BYTE_ELSEWHERE = 0.25, 0.1
 _PER_ELEMENT = 2.0
 """Each computed word, or element of any other width, that is written in a pass; also each element
 that `take` picks."""
+PER_APART = 0.7
+"""Each word that does not lie beside the one before it in the source."""
 _PER_SPREAD_BYTE = 0.02
 """Each byte that is written from a temporary."""
 PER_BYTE = 0.025
@@ -62,7 +64,8 @@ def _move_cost(nest: Nest, move: Move) -> float:
             if nest.word not in WORDS:
                 return words * (_PER_ELEMENT if nest.word == LOOPED else _PER_ENTRY)
             innermost = next((n for n in reversed(nest.sizes) if n > 1), 1)
-            return words / innermost * _PER_ENTRY
+            apart = words if nest.source and nest.source[-1] not in (0, nest.source_word) else 0
+            return words / innermost * _PER_ENTRY + apart * PER_APART
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
             is_plain = nest.word in NUMBERS and nest.repeats_per_word == 1

@@ -9,19 +9,20 @@ from math import prod
 
 from tileops._moves import make_nest
 from tileops._plan import Plan, contiguous
-from tileops._plan_cost import LEAST_COST
+from tileops._plan_cost import PER_APART
 from tileops._plan_job import copy_cost
 
 _PER_CALL = 25.0
 """The cost of each entry into the two innermost loops of PyTorch's copy."""
 _PER_ROW = 2.4
 """The cost of each entry into the innermost loop."""
-_PER_APART = 0.7
-"""The cost of each element of a row whose elements do not lie side by side in the source."""
 _GRAIN = 32 * 1024
 """PyTorch's threads share the copy of a result of at least this many elements."""
 _PER_BYTE = 0.02
 """How much less a plan has to cost for each byte of the result: on Intel, loops cost half."""
+_BEGIN = 40_000.0
+"""How much longer any copy by NumPy takes to begin, where other data have driven Python's code and
+objects out of the caches."""
 
 
 @lru_cache(maxsize=4096)
@@ -37,10 +38,10 @@ def plan_costs_less(
     sizes, elements, apart = nest.sizes, nest.nbytes, 0
     if elements > sizes[-1] == 1:
         sizes, apart = sizes[:-1], elements if nest.source[-2] else 0
-    time = prod(sizes[:-2]) * _PER_CALL + prod(sizes[:-1]) * _PER_ROW + apart * _PER_APART
+    time = prod(sizes[:-2]) * _PER_CALL + prod(sizes[:-1]) * _PER_ROW + apart * PER_APART
     if elements >= _GRAIN:
         time /= threads
     time -= _PER_BYTE * plan.nbytes
     itemsize = plan.nbytes // elements
     source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    return time > LEAST_COST and time > copy_cost(plan, source, target, itemsize, threads)
+    return time > _BEGIN and time > _BEGIN + copy_cost(plan, source, target, itemsize, threads)
