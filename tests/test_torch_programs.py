@@ -587,6 +587,8 @@ def test_transforms_of_torch_func_give_the_results_of_torch(torch, nbytes):
         both = [
             [
                 torch.vmap(f)(torch.stack([x, x + 1])),
+                torch.vmap(f, in_dims=2)(torch.stack([x, x + 1], 2)),
+                torch.vmap(f)(x.expand(2, *x.shape)),
                 torch.func.jvp(f, (x,), (x + 1,)),
                 torch.func.vjp(f, x)[1](theirs(x))[0],
                 torch.func.linearize(f, x)[1](x - 1),
@@ -597,6 +599,20 @@ def test_transforms_of_torch_func_give_the_results_of_torch(torch, nbytes):
         for got, expected in zip(*both, strict=True):
             pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
             assert all(torch.equal(p, q) for p, q in pairs)
+
+
+def test_a_small_tile_is_seen_as_strides_only_where_no_gradient_is_recorded(torch):
+    """The gradient of `as_strided` takes several times as long as those of a reshape and expand."""
+    x = torch.ones(2, 3, requires_grad=True)
+    nodes = [tileops.tile(x, (2, 2)).grad_fn]
+    for node in nodes:
+        nodes += [before for before, _ in node.next_functions if before is not None]
+    assert not [node for node in nodes if "AsStrided" in type(node).__name__]
+    for part in (x.detach(), x.detach()[:, ::2]):
+        with torch.profiler.profile(acc_events=True) as profile:
+            tileops.tile(part, (2, 2))
+        names = {event.name for event in profile.events()}
+        assert ("aten::expand" in names) != part.is_contiguous()
 
 
 def test_jacobians_are_those_of_torch(torch):

@@ -45,6 +45,9 @@ class Plan(NamedTuple):
     all of the input if no axis is repeated; 0 where `make_plan` finds no `nbytes`."""
     strides: tuple[int, ...]
     """The strides of a contiguous input's view, in bytes; () if the result is no such view."""
+    spread_strides: tuple[int, ...]
+    """The strides of a contiguous input's view of shape `spread`, in elements; () where `make_plan`
+    finds no `nbytes`."""
 
 
 # Plans are compared and hashed by identity. Otherwise a cache with plans in its keys would hash all
@@ -106,6 +109,10 @@ def make_plan(
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
     nbytes = prod(result) * itemsize if itemsize and all(map(known, result)) else 0
     strides: tuple[int, ...] = ()
+    spread_strides: tuple[int, ...] = ()
+    if nbytes:
+        in_order = enumerate(contiguous(tuple(split), 1))
+        spread_strides = tuple(0 if axis in repeated else step for axis, step in in_order)
     if nbytes and not merges:
         pairs = zip(contiguous(padded, itemsize), repeats, strict=True)
         strides = tuple(stride if is_equal(r, 1) else 0 for stride, r in pairs)
@@ -122,6 +129,7 @@ def make_plan(
         nbytes=nbytes,
         row=_row(padded, repeats) if nbytes else 0,
         strides=strides,
+        spread_strides=spread_strides,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import strided
+from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.jit import is_tracing
 from torch.profiler import record_function
@@ -19,6 +20,22 @@ from tileops.execute._memory import Memory, as_array
 from tileops.execute.allocating import HUGE, prefer_huge_pages
 from tileops.execute.array_api import Executor, native, wide_dtype
 from tileops.execute.torch_cost import plan_costs_less
+
+try:
+    # These tell whether anything else has to see an operation. Only for `_is_tracing` is there a
+    # public name, `torch.jit.is_tracing`, which takes several times as long.
+    from torch._C import (
+        _are_functorch_transforms_active,
+        _is_torch_function_mode_enabled,
+        _is_tracing,
+        _len_torch_dispatch_stack,
+    )
+    from torch.autograd import _profiler_enabled
+    from torch.overrides import _get_current_function_mode_stack
+except ImportError:  # private names may be missing in another version of PyTorch
+    _HAS_PRIVATE_NAMES = False
+else:
+    _HAS_PRIVATE_NAMES = hasattr(forward_ad, "_current_level")
 
 try:
     from torch.utils._device import DeviceContext
@@ -52,18 +69,8 @@ _FEWEST = 3 * 2**23
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 """Classes of tensors that consist of nothing but their bytes."""
 
-_PRIVATE = (
-    (torch._C, "_are_functorch_transforms_active"),  # noqa: SLF001
-    (torch._C, "_is_torch_function_mode_enabled"),  # noqa: SLF001
-    (torch._C, "_len_torch_dispatch_stack"),  # noqa: SLF001
-    (torch.autograd, "_profiler_enabled"),
-    (torch.autograd.forward_ad, "_current_level"),
-    (torch.overrides, "_get_current_function_mode_stack"),
-)
-"""Private names that tell whether anything else has to see an operation; no public names do."""
-
-_MOVED = PLAIN if all(hasattr(owner, name) for owner, name in _PRIVATE) else ()
-"""The classes whose bytes are moved here; none if this version of PyTorch lacks a private name."""
+_MOVED = PLAIN if _HAS_PRIVATE_NAMES else ()
+"""The classes whose bytes are moved here."""
 
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
@@ -324,10 +331,21 @@ def _repeat(x: Any, plan: Plan) -> Any:
         # PyTorch reads single sizes faster than a tuple; at a rank of 0 there are no sizes to read.
         spread = x.expand(*plan.shape) if plan.shape else x
         return spread.clone(memory_format=torch.contiguous_format)
+    if _may_use_as_strided(x):
+        return x.as_strided(plan.spread, plan.spread_strides).reshape(*plan.shape)
     # A reshape that merges axes has to copy, except if the input itself has a stride of 0.
     if 0 in x.stride():
         return x.repeat(plan.repeats)
     return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
+
+
+def _may_use_as_strided(x: Any) -> bool:
+    """Whether one `as_strided` replaces a reshape and an expand, which take 1 µs longer.
+
+    Its gradient would take longer than theirs, and some devices do not lay tensors out by strides.
+    """
+    is_recorded = x.requires_grad and _is_recording()
+    return x.is_contiguous() and not is_recorded and (x.is_cpu or _is_on_gpu(x))
 
 
 def _is_plain(x: Any) -> bool:
@@ -337,16 +355,15 @@ def _is_plain(x: Any) -> bool:
     """
     return (
         type(x) in _MOVED
-        and not (x.is_conj() or x.is_neg() or x.is_quantized or is_tracing())
-        and torch._C._len_torch_dispatch_stack() == 0  # noqa: SLF001 (there is no public name)
-        and not (torch._C._is_torch_function_mode_enabled() and _is_intercepted())  # noqa: SLF001
+        and not (x.is_conj() or x.is_neg() or x.is_quantized)
+        and not (_is_tracing() or _len_torch_dispatch_stack())
+        and not (_is_torch_function_mode_enabled() and _is_intercepted())
     )
 
 
 def _is_intercepted() -> bool:
     """Whether any mode other than a default device intercepts functions."""
-    modes = torch.overrides._get_current_function_mode_stack()  # noqa: SLF001
-    return any(type(mode) is not DeviceContext for mode in modes)
+    return any(type(mode) is not DeviceContext for mode in _get_current_function_mode_stack())
 
 
 def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
@@ -382,8 +399,8 @@ def _is_private(x: Any) -> bool:
     every operation.
     """
     return (
-        not torch._C._are_functorch_transforms_active()  # noqa: SLF001 (there is no public name)
-        and torch.autograd.forward_ad._current_level < 0  # noqa: SLF001
+        not _are_functorch_transforms_active()
+        and forward_ad._current_level < 0  # noqa: SLF001 (there is no public name)
         and _address(x) != 0
     )
 
@@ -413,7 +430,7 @@ def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
 
 def _move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`; return False if PyTorch's own copy has to do it."""
-    if torch.autograd._profiler_enabled():  # noqa: SLF001 (there is no public name)
+    if _profiler_enabled():
         with record_function("tileops::repeat"):
             return _move_bytes(x, plan, out)
     return _move_bytes(x, plan, out)
