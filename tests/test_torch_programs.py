@@ -604,15 +604,30 @@ def test_transforms_of_torch_func_give_the_results_of_torch(torch, nbytes):
 def test_a_small_tile_is_seen_as_strides_only_where_no_gradient_is_recorded(torch):
     """The gradient of `as_strided` takes several times as long as those of a reshape and expand."""
     x = torch.ones(2, 3, requires_grad=True)
-    nodes = [tileops.tile(x, (2, 2)).grad_fn]
-    for node in nodes:
-        nodes += [before for before, _ in node.next_functions if before is not None]
-    assert not [node for node in nodes if "AsStrided" in type(node).__name__]
-    for part in (x.detach(), x.detach()[:, ::2]):
-        with torch.profiler.profile(acc_events=True) as profile:
+    for y in (tileops.tile(x, (2, 2)), torch.vmap(lambda x: tileops.tile(x, 2))(x)):
+        nodes = [y.grad_fn]
+        for node in nodes:
+            nodes += [before for before, _ in node.next_functions if before is not None]
+        assert not [node for node in nodes if "AsStrided" in type(node).__name__]
+    for part in (x, x.detach(), x.detach()[:, ::2]):
+        with torch.no_grad(), torch.profiler.profile(acc_events=True) as profile:
             tileops.tile(part, (2, 2))
         names = {event.name for event in profile.events()}
         assert ("aten::expand" in names) != part.is_contiguous()
+
+
+def test_a_functionalized_tile_may_be_written_to(torch):
+    """Where views are removed as well, a reshape would return an alias of what it copies."""
+
+    def f(x):
+        x = x.clone()
+        y = tileops.tile(x, (2, 2))
+        x.add_(1)
+        return y.mul_(2)
+
+    x = torch.arange(6.0).reshape(2, 3)
+    functional = torch.func.functionalize(f, remove="mutations_and_views")
+    assert torch.equal(functional(x), x.repeat(2, 2) * 2)
 
 
 def test_jacobians_are_those_of_torch(torch):

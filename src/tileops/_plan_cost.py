@@ -27,7 +27,7 @@ _PER_ELEMENT = 2.0
 """Each computed word, or element of any other width, that is written in a pass; also each element
 that `take` picks."""
 PER_APART = 0.7
-"""Each word that does not lie beside the one before it in the source."""
+"""Each word of a copy that does not lie beside the one before it in the source."""
 _PER_SPREAD_BYTE = 0.02
 """Each byte that is written from a temporary."""
 PER_BYTE = 0.025

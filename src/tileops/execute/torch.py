@@ -22,8 +22,8 @@ from tileops.execute.array_api import Executor, native, wide_dtype
 from tileops.execute.torch_cost import plan_costs_less
 
 try:
-    # These tell whether anything else has to see an operation. Only for `_is_tracing` is there a
-    # public name, `torch.jit.is_tracing`, which takes several times as long.
+    # These tell whether anything else has to see an operation. Only `_is_tracing` has a public
+    # name: `torch.jit.is_tracing`, which takes several times as long, but which TorchDynamo traces.
     from torch._C import (
         _are_functorch_transforms_active,
         _is_torch_function_mode_enabled,
@@ -342,21 +342,23 @@ def _repeat(x: Any, plan: Plan) -> Any:
 def _may_use_as_strided(x: Any) -> bool:
     """Whether one `as_strided` replaces a reshape and an expand, which take 1 µs longer.
 
-    Its gradient would take longer than theirs, and some devices do not lay tensors out by strides.
+    Its gradient would take longer than theirs, and would round 16-bit floats once for each axis;
+    and some devices do not lay tensors out by strides.
     """
     is_recorded = x.requires_grad and _is_recording()
     return x.is_contiguous() and not is_recorded and (x.is_cpu or _is_on_gpu(x))
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether a tensor is of no subclass, holds its values as they are, and is not traced.
+    """Whether a tensor is of no subclass, holds its values as they are, and nothing else sees it.
 
-    A trace would keep the sizes that a copy in several steps is given.
+    A trace would keep the sizes that a copy in several steps is given, and transforms of torch.func
+    have rules of their own for each step.
     """
     return (
         type(x) in _MOVED
         and not (x.is_conj() or x.is_neg() or x.is_quantized)
-        and not (_is_tracing() or _len_torch_dispatch_stack())
+        and not (_is_tracing() or _len_torch_dispatch_stack() or _are_functorch_transforms_active())
         and not (_is_torch_function_mode_enabled() and _is_intercepted())
     )
 
@@ -395,14 +397,9 @@ def _is_recording() -> bool:
 def _is_private(x: Any) -> bool:
     """Whether the bytes of a plain tensor may be moved behind PyTorch's back.
 
-    They may not be inside a transform of torch.func or under forward gradients, which have to see
-    every operation.
+    They may not be under forward gradients, which have to see every operation.
     """
-    return (
-        not _are_functorch_transforms_active()
-        and forward_ad._current_level < 0  # noqa: SLF001 (there is no public name)
-        and _address(x) != 0
-    )
+    return forward_ad._current_level < 0 and _address(x) != 0  # noqa: SLF001 (no public name)
 
 
 def _is_stored(x: Any) -> bool:

@@ -21,8 +21,8 @@ _GRAIN = 32 * 1024
 _PER_BYTE = 0.02
 """How much less a plan has to cost for each byte of the result: on Intel, loops cost half."""
 _BEGIN = 40_000.0
-"""How much longer any copy by NumPy takes to begin, where other data have driven Python's code and
-objects out of the caches."""
+"""What a plan takes to begin, in addition to `copy_cost`, where other data have driven Python's
+objects and code out of the caches."""
 
 
 @lru_cache(maxsize=4096)
@@ -44,4 +44,5 @@ def plan_costs_less(
     time -= _PER_BYTE * plan.nbytes
     itemsize = plan.nbytes // elements
     source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    return time > _BEGIN and time > _BEGIN + copy_cost(plan, source, target, itemsize, threads)
+    time -= _BEGIN
+    return time > 0 and time > copy_cost(plan, source, target, itemsize, threads)
