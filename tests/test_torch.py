@@ -455,13 +455,15 @@ def test_an_input_whose_storage_was_cut_is_refused_with_an_out(torch, repeats):
         ((398, 41, 1), (1, 44, 3), 1, 2, True),
         # Repetitions and their bytes cost slightly more than the library's rows
         ((7740, 1), (8, 17), 2, 1, False),
-        # A plan costs less only with two threads
+        # Both are shared by two threads
         ((77_358, 7), (1, 8), 2, 1, True),
         # The library's threads share only results of 32 Ki elements or more
         ((1324, 4), (2, 3), 8, 1, True),
         ((506, 4), (1, 31), 4, 1, False),
-        # Repetitions would cost less, but the library takes no longer than one copy
+        # Repetitions would cost less, but take longer to begin than the library takes
         ((46, 36), (20, 9), 1, 1, False),
+        # One copy would cost less, but takes longer to begin than it saves
+        ((1559, 8), (3, 2), 8, 1, False),
         # Repetitions cost more into the result that PyTorch has made than into a new one
         ((3577, 1), (9, 13), 2, 1, False),
     ],

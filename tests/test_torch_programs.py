@@ -602,7 +602,7 @@ def test_transforms_of_torch_func_give_the_results_of_torch(torch, nbytes):
 
 
 def test_a_small_tile_is_seen_as_strides_only_where_no_gradient_is_recorded(torch):
-    """The gradient of `as_strided` takes several times as long as those of a reshape and expand."""
+    """The gradient of `as_strided` takes longer than others, and rounds once for each axis."""
     x = torch.ones(2, 3, requires_grad=True)
     for y in (tileops.tile(x, (2, 2)), torch.vmap(lambda x: tileops.tile(x, 2))(x)):
         nodes = [y.grad_fn]

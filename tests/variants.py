@@ -68,7 +68,7 @@ _TINY = {
     },
     "tileops._plan_cost": {
         "LOOPED": 3,
-        "LEAST_COST": 5.0,
+        "_LEAST_COST": 5.0,
         "_STEPS": 5.0,
         "_PER_STEP": 0.5,
         "SHARED": 64,

@@ -11,7 +11,7 @@ from tileops import _machine
 from tileops._moves import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
 from tileops._plan_host import LOOPED, NUMBERS, plan_host, times_written
 
-LEAST_COST = 20_000.0
+_LEAST_COST = 20_000.0
 """A plan that is a single copy; no plan costs less."""
 _STEPS = 40_000.0
 """A plan of several steps, which Python carries out."""
@@ -47,7 +47,7 @@ _SHARED_COST = 600_000.0
 def plan_cost(nest: Nest) -> float:
     """Return what the steps of a plan cost, without the cost of the result's bytes."""
     move = plan_host(nest)
-    return (LEAST_COST if move is COPY else _STEPS) + _move_cost(nest, move)
+    return (_LEAST_COST if move is COPY else _STEPS) + _move_cost(nest, move)
 
 
 def threads_for(nest: Nest) -> int:

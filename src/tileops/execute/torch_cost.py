@@ -41,8 +41,8 @@ def plan_costs_less(
     time = prod(sizes[:-2]) * _PER_CALL + prod(sizes[:-1]) * _PER_ROW + apart * PER_APART
     if elements >= _GRAIN:
         time /= threads
-    time -= _PER_BYTE * plan.nbytes
+    time -= _BEGIN + _PER_BYTE * plan.nbytes
     itemsize = plan.nbytes // elements
     source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
-    time -= _BEGIN
+    # Planning a copy takes 20 µs, and costs are never less than 0.
     return time > 0 and time > copy_cost(plan, source, target, itemsize, threads)
