@@ -263,7 +263,15 @@ for kind in (AxisType.Auto, AxisType.Explicit):
                 assert np.asarray(result).shape == shape
                 assert result.devices() == x.devices() and result.committed
                 assert result.is_fully_replicated
-    x = x.astype("float32")
+    keys = jax.random.split(jax.random.key(0), 4)
+    keys = jax.device_put(keys, NamedSharding(mesh, P("a")))
+    for call in (lambda x: tileops.tile(x, (0, 1)), lambda x: tileops.expand(x, (0, 4))):
+        for x in (jax.device_put(np.ones(4), NamedSharding(mesh, P("a"))), keys):
+            for f in (call, jax.jit(call)):
+                result = f(x)
+                assert (result.shape, result.dtype) == ((0, 4), x.dtype)
+                assert result.devices() == x.devices() and result.is_fully_replicated
+    x = jax.device_put(np.ones((3, 4), "float32"), NamedSharding(mesh, P(None, "a")))
     total = tileops.tile_adjoint(tileops.tile(x, (0, 1)), (3, 4), (0, 1))
     assert total.devices() == x.devices() and not total.any()
     with in_mesh(mesh):
@@ -409,6 +417,34 @@ for kind in (AxisType.Auto, AxisType.Explicit):
             assert np.array_equal(f(g), np.zeros((4, 3), "int32"))
     half = jax.device_put(np.ones(4096, ml_dtypes.bfloat16), NamedSharding(mesh, P("a")))
     assert tileops.tile_adjoint(half, 4, 1024).tolist() == [1024] * 4
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
+def test_sharded_arrays_stay_in_the_memory_of_the_host():
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+kinds = {memory.kind for memory in jax.devices()[0].addressable_memories()}
+host = "pinned_host" if "pinned_host" in kinds else "unpinned_host"  # JAX 0.7 has the latter only
+values = np.arange(16, dtype="float32")
+for kind in (AxisType.Auto, AxisType.Explicit):
+    there = NamedSharding(jax.make_mesh((8,), ("a",), (kind,)), P("a"), memory_kind=host)
+    x = jax.device_put(values, there)
+    for call, expected in (
+        (lambda x: tileops.tile(x, 2), np.tile(values, 2)),
+        (lambda x: tileops.tile(x, 0), values[:0]),
+        (lambda x: tileops.expand(x, (0, 16)), values[:0].reshape(0, 16)),
+        (lambda x: tileops.tile_adjoint(x, 8, 2), values[:8] + values[8:]),
+        (lambda x: tileops.expand_adjoint(x, 1), values.sum(keepdims=True)),
+    ):
+        for f in (call, jax.jit(call)):
+            result = f(x)
+            assert result.sharding.memory_kind == host
+            assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+            assert np.array_equal(result, expected)
+    assert tileops.tile_adjoint(x, 8, 2).sharding.is_equivalent_to(there, 1)
 print("done")
 """
     run_on_eight_devices(code)

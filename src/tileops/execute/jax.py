@@ -222,6 +222,8 @@ def _kept_zero(dtype: Any, device: Any) -> Any:
 def _repeat(x: Any, plan: Plan, is_divided: bool) -> Any:
     if plan.is_identity:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
+    if is_divided and is_empty(plan.shape):
+        return _zeros(x, plan.shape)
     if not plan.merges and all(map(_is_size, plan.shape)):
         return jnp.broadcast_to(x, plan.shape)
     if is_divided and all(map(known, plan.repeats)):
@@ -242,8 +244,6 @@ def _concatenate(x: Any, plan: Plan) -> Any:
 
     JAX's own tile would replicate the array, or refuse it.
     """
-    if is_empty(plan.shape):
-        return _zeros(x, plan.shape)
     if x.dtype in _TWO_BITS:
         return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
     axes = list(zip(plan.padded, plan.repeats, strict=True))
@@ -265,11 +265,20 @@ def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
     replicated = None
     if AxisType.Explicit in sharding.mesh.axis_types:
         replicated = sharding.update(spec=PartitionSpec(*[None] * len(shape)))
-    narrow = jax.lax.full_like(x, 0, jnp.int8, shape, sharding=replicated)
-    with enable_x64(True):  # JAX 0.7 needs it for 64 bits, and cannot compile a constant of them
-        zeros = jax.lax.convert_element_type(narrow, x.dtype)
+    if jnp.issubdtype(x.dtype, jax.dtypes.extended):  # such as the keys of random numbers
+        zeros = jax.lax.full_like(x, 0, shape=shape)
+    else:
+        narrow = jax.lax.full_like(x, 0, jnp.int8, shape, sharding=replicated)
+        with enable_x64(True):  # JAX 0.7 needs it for 64 bits, and cannot compile constants of them
+            zeros = jax.lax.convert_element_type(narrow, x.dtype)
     # If the result did not depend on `x`, it would be a constant on the default device.
-    return jax.lax.optimization_barrier((zeros, x))[0]
+    zeros = jax.lax.optimization_barrier((zeros, x))[0]
+    return zeros if _space(x) == _space(zeros) else jax.device_put(zeros, _space(x))
+
+
+def _space(x: Any) -> Any:
+    """Return the memory space of an array, which JAX 0.7.0 does not tell: host or device."""
+    return getattr(jax.typeof(x), "memory_space", None)
 
 
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
@@ -288,22 +297,21 @@ def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
 
 def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
     """Sum by the transpose of the repetition of an array that is sharded as `g` is."""
-    sharding, sum_sharding = jax.typeof(g).sharding, None
-    if AxisType.Explicit in sharding.mesh.axis_types:
-        parts = _parts(sharding)[len(plan.shape) - len(shape) :]
-        kept = (
-            # `part` comes first, so that a symbolic size that no devices share is not compared.
-            part if part is not None and n > 1 and n % _devices(sharding.mesh, part) == 0 else None
-            for n, part in zip(shape, parts, strict=True)
-        )
-        sum_sharding = sharding.update(spec=PartitionSpec(*kept))
+    kind = jax.typeof(g)
+    parts = _parts(kind.sharding)[len(plan.shape) - len(shape) :]  # all None for Auto axes
+    kept = (
+        # `part` comes first, so that a symbolic size that no devices share is not compared.
+        part if part is not None and n > 1 and n % _devices(kind.sharding.mesh, part) == 0 else None
+        for n, part in zip(shape, parts, strict=True)
+    )
+    like = kind.update(shape=shape, sharding=kind.sharding.update(spec=PartitionSpec(*kept)))
 
     def repeat(x: Any) -> Any:
         result = _repeat(x, plan, True)
-        return result if sum_sharding is None else jax.sharding.reshard(result, sharding)
+        is_explicit = AxisType.Explicit in kind.sharding.mesh.axis_types
+        return jax.sharding.reshard(result, kind.sharding) if is_explicit else result
 
     with enable_x64(True):  # otherwise JAX takes 64 bits for 32
-        like = jax.ShapeDtypeStruct(shape, g.dtype, sharding=sum_sharding)
         (total,) = jax.linear_transpose(repeat, like)(g)
     return total
 
