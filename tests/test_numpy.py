@@ -138,9 +138,36 @@ def test_an_unknown_kind_of_masked_array_is_refused():
     class Mine(np.ma.MaskedArray):
         pass
 
-    for x in (Mine([1]), np.ma.masked):
-        with pytest.raises(TypeError, match="unknown subclass of masked arrays"):
-            tileops.tile(x, 2)
+    with pytest.raises(TypeError, match="unknown subclass of masked arrays"):
+        tileops.tile(Mine([1]), 2)
+
+
+@pytest.mark.parametrize(
+    "x, values",
+    [
+        (np.ma.array([1.0, 2], mask=[1, 1]).sum(), None),
+        (np.ma.array([1.0, 2], mask=[0, 1])[1], None),
+        (np.ma.array([(1, 2.0)], "i2,f8", mask=[(0, 1)])[0], (1, None)),
+        (np.ma.array([(1, 2.0)], "i2,f8", mask=[(1, 1)])[0], (None, None)),
+    ],
+)
+def test_masked_scalars_are_masked_arrays_of_rank_0(x, values):
+    """Whether an element or a sum of a masked array is one of these depends on its mask."""
+    for result, shape in (
+        (tileops.tile(x, 3), (3,)),
+        (tileops.tile(x, ()), ()),
+        (tileops.expand(x, (2, 2)), (2, 2)),
+        (tileops.expand(x, (2,), copy=True), (2,)),
+    ):
+        assert type(result) is np.ma.MaskedArray
+        assert (result.dtype, result.shape) == (x.dtype, shape)
+        assert result.ravel().tolist() == [values] * result.size
+    with pytest.raises(TypeError, match="out= works between plain NumPy arrays"):
+        tileops.tile(x, 2, out=np.zeros(2, x.dtype))
+
+
+def test_the_adjoint_of_a_masked_scalar_is_masked():
+    assert tileops.tile_adjoint(np.ma.masked, (), ()).tolist() is None
 
 
 class Tagged(np.ndarray):

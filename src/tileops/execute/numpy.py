@@ -17,6 +17,9 @@ from tileops.execute.array_api import Executor, spread, wide_dtype
 PLAIN = (np.ndarray, np.memmap)
 """Classes that add nothing to a result. A memmap's result lies in memory, not in the file."""
 
+_MASKED_SCALARS = (type(np.ma.masked), np.ma.mvoid)
+"""What a masked array's elements and reductions are: subclasses that only a scalar can have."""
+
 _FEWEST_SUMMED = 16
 """The fewest repeats worth a sum of their own: NumPy sums over several axes in short loops, up to
 nine times as long, but the sum of a few repeats is an array that takes as long to write."""
@@ -30,6 +33,10 @@ class NumPy(Executor):
     library = "numpy"
 
     int64 = np.dtype(np.int64)
+
+    def array(self, x: Any) -> Any:
+        """Return a masked scalar as the masked array of rank 0 that it is."""
+        return np.ma.array(x, subok=False) if isinstance(x, _MASKED_SCALARS) else x
 
     def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape, whose sizes are always known."""
