@@ -267,10 +267,14 @@ class Standard(Executor):
         xp = self.namespace(x)
         if not plan.repeated or not _has_tile(xp):
             return super().copy(x, plan)
+        part = x
         if 0 in plan.repeats:  # not every library's tile takes a count of 0
             nothing = tuple(slice(0 if r == 0 else None) for r in plan.repeats)
-            x = xp.reshape(x, plan.padded)[nothing]
-        return xp.tile(x, tuple(r or 1 for r in plan.repeats))
+            part = xp.reshape(x, plan.padded)[nothing]
+        try:
+            return xp.tile(part, tuple(r or 1 for r in plan.repeats))
+        except TypeError:  # its tile may lack a dtype: those of ndonnx that hold missing values
+            return super().copy(x, plan)
 
     def is_integer(self, array: Any) -> bool:
         """Ask the library, because its dtypes may have any names."""

@@ -1,0 +1,34 @@
+"""What only ndonnx shows: dtypes that the library repeats, but not by its own tile."""
+
+import numpy as np
+import pytest
+
+import tileops
+
+pytestmark = pytest.mark.library("ndonnx")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.array([[1, 2]], mask=[[0, 1]]),
+        np.ma.array([[1.5, -0.0]], "float32", mask=[[1, 0]]),
+        np.array([["2026-11-28", "NaT"]], "datetime64[s]"),
+        np.array([[1, 2]], "timedelta64[s]"),
+        np.ma.array([["a", "b"]], mask=[[0, 1]]),
+    ],
+    ids=["nint64", "nfloat32", "datetime64", "timedelta64", "nutf8"],
+)
+def test_missing_values_and_times_are_tiled(values):
+    import ndonnx
+
+    x = ndonnx.asarray(values)
+    for call, shape in (
+        (lambda x: tileops.tile(x, 2), (1, 4)),
+        (lambda x: tileops.tile(x, (3, 1, 2)), (3, 1, 4)),
+        (lambda x: tileops.tile(x, (0, 2)), (0, 4)),
+        (lambda x: tileops.expand(x, (3, 2), copy=True), (3, 2)),
+    ):
+        result, expected = call(x), call(values)
+        assert (result.dtype, result.shape) == (x.dtype, shape)
+        assert repr(result.unwrap_numpy().tolist()) == repr(expected.tolist())  # None where masked
