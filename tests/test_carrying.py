@@ -77,3 +77,13 @@ def test_a_device_is_found_by_its_kind_or_its_number(monkeypatch, name, found):
     executor = execute.executor_named("array_api_strict")
     monkeypatch.setattr(type(executor), "devices", lambda _: ["cpu", "gpu:0", "gpu:1"])
     assert executor.find_device(name) == found
+
+
+@pytest.mark.library("numpy")
+def test_a_library_that_cannot_start_is_refused(tmp_path, monkeypatch):
+    """The import of a library may raise any error: a missing driver, a missing file."""
+    (tmp_path / "driverless.py").write_text("raise RuntimeError('the driver is too old')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for make in (tileops.onnx.backend.for_library, tileops.onnx.reference.ops):
+        with pytest.raises(tileops.UnsupportedError, match=r"'driverless' .*driver is too old"):
+            make("driverless")

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 import tileops
+from memory import peak_of
 from tileops import _files, cli
 
 import reference
@@ -203,6 +204,26 @@ def test_a_refusal_is_one_line_and_leaves_the_target(tmp_path, words, parts):
     refused(run("tile", "x.npy", "y.npy", *words, cwd=tmp_path), *parts)
     assert (tmp_path / "y.npy").read_bytes() == b"precious"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.npy", "y.npy"]
+
+
+@pytest.mark.parametrize(
+    "version, text",
+    [
+        (b"\1\0" + (10_001).to_bytes(2, "little"), "its header has 10001 bytes; 10000 are read"),
+        (b"\2\0" + (2**30).to_bytes(4, "little"), "its header has 1073741824 bytes; 10000 are"),
+        (b"\x09\0\0\0", r"its format has the version \(9, 0\), which is not known"),
+    ],
+)
+def test_headers_are_refused_before_they_are_read(tmp_path, version, text):
+    with (tmp_path / "x.npy").open("wb") as file:
+        file.write(b"\x93NUMPY" + version)
+        file.truncate(2**31)  # a file of holes, which takes no room on the disk
+
+    def read():
+        with pytest.raises(_files.FileError, match=rf"x\.npy: {text}"):
+            _files.read(tmp_path / "x.npy")
+
+    assert peak_of(read) < 2**20
 
 
 @pytest.mark.usefixtures("array")
@@ -408,14 +429,15 @@ def test_a_large_image_is_refused_before_it_is_decoded(tmp_path):
     refused(run(*words, "--max-bytes", 27_000_000, cwd=tmp_path), "cannot be read as an image")
 
 
-def test_max_bytes_does_not_limit_the_source_of_an_empty_result(tmp_path, monkeypatch):
+def test_the_image_of_an_empty_result_is_limited_too(tmp_path, monkeypatch):
     """Without `max_bytes`, Pillow's own limit holds."""
     Image.new("L", (20, 10)).save(tmp_path / "x.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
     files = tmp_path / "x.png", tmp_path / "y.npy"
-    with pytest.raises(_files.FileError, match="pass --max-bytes"):
-        cli.tile(*files, repeats=[0, 1, 1])
-    cli.tile(*files, repeats=[0, 1, 1], max_bytes=0)
+    for limit, text in ((None, "pass --max-bytes"), (199, "more than --max-bytes 199; raise it")):
+        with pytest.raises(_files.FileError, match=text):
+            cli.tile(*files, repeats=[0, 1, 1], max_bytes=limit)
+    cli.tile(*files, repeats=[0, 1, 1], max_bytes=200)
     assert np.load(files[1]).shape == (0, 20, 1)
 
 
@@ -431,7 +453,7 @@ def test_an_image_past_the_limit_of_pillow_needs_max_bytes(tmp_path, monkeypatch
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 99)
     with pytest.raises(_files.FileError, match=r"x\.png: .*200 pixels.* pass --max-bytes"):
         _files.read(tmp_path / "x.png")
-    text = r"^\S+x\.png: its 10 by 20 pixels take 200 bytes.* more than --max-bytes 199; raise it"
+    text = r"^\S+x\.png: its 10 by 20 pixels take 200 bytes .* more than --max-bytes 199; raise it"
     with pytest.raises(_files.FileError, match=text):
         _files.read(tmp_path / "x.png", 199)
     assert _files.read(tmp_path / "x.png", 200).shape == (10, 20, 1)

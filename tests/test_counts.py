@@ -306,6 +306,20 @@ def failing(base, **own):
     return type("Failing", (base,), dict.fromkeys(names, fail) | own)()
 
 
+@pytest.mark.library("numpy")
+def test_a_sequence_that_goes_on_without_an_end_has_as_many_counts_as_its_length():
+    class Endless(Sequence):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return 3
+
+    for call in (tileops.tile, tileops.onnx.tile, tileops.openvino.tile):
+        assert call(np.ones((1, 2)), Endless()).shape == (3, 6)
+    assert tileops.tile_shape(Endless(), Endless()) == (9, 9)
+
+
 FAILING = {
     "sequence": failing(Sequence),
     "length below 0": failing(Sequence, __len__=lambda _: -1),

@@ -3,6 +3,7 @@
 from math import prod
 
 import numpy as np
+import onnx
 import pytest
 
 import tileops
@@ -89,6 +90,18 @@ def test_each_chunk_of_the_result_takes_one_task(da, repeats):
     result = tileops.tile(x, repeats)
     assert result.numblocks == da.tile(x, repeats).numblocks
     assert len(result.__dask_graph__()) == len(x.__dask_graph__()) + result.npartitions
+
+
+def test_empty_arrays_of_a_model_are_run(da):
+    """Dask divides by zero where it chooses the chunks of an empty array with long axes."""
+    backend = tileops.onnx.backend.for_library("dask")
+    node = onnx.helper.make_node("Tile", ["x", "repeats"], ["y"])
+    for shape in ((0, 512, 512, 3), (10**6, 0), (0,)):
+        x = np.zeros(shape, np.float32)
+        for given in (x, da.from_array(x, chunks=-1)):
+            (y,) = backend.run_node(node, [given, np.full(x.ndim, 2)])
+            assert (y.shape, y.dtype) == (tuple(2 * n for n in shape), x.dtype)
+            assert np.asarray(y).shape == y.shape
 
 
 def test_chunks_along_the_last_of_64_axes_are_repeated(da):

@@ -153,6 +153,14 @@ def test_a_negative_max_bytes_is_refused():
             r"must be one-dimensional; reshape it to \(1,\)",
             lambda: tileops.onnx.tile_13(X[0], np.array(2)),
         ),
+        *(
+            (tileops.RepeatsTypeError, text, lambda count=count: tileops.onnx.tile_13(X[0], count))
+            for count, text in (
+                (np.float64(2), "is an array of float64; counts must be integers"),
+                (np.True_, "is an array of bool; counts must be integers"),
+                (np.int32(2), "repeats has dtype int32; Tile-13 takes int64"),
+            )
+        ),
     ],
 )
 def test_errors_say_which_values_were_given_and_which_are_accepted(error, text, call):

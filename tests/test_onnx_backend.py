@@ -281,6 +281,11 @@ def test_a_constant_that_cannot_be_read_is_refused_before_a_run(backend):
             r"^node 'y' .Identity.: its input 'x' is tensor.bfloat16.; Identity of opset 12 has",
         ),
         (
+            8,
+            "() => (int64[2] y) { y = Constant <value = int64[2] {3, 2}> () }",
+            r"^node 'y' .Constant.: it makes .*; make it an initializer, or import an opset",
+        ),
+        (
             13,
             "(float[2] x, double[2] z) => (float[n] y) { y = Concat <axis = 0> (x, z) }",
             r"^node 'y' .Concat.: the inputs are tensor.float., tensor.double.; they must be of",
@@ -980,8 +985,11 @@ def test_concat_refuses_axes_out_of_range(backend):
     assert backend.run_node(node, [np.ones((2, 3))] * 2)[0].shape == (4, 3)
     for axis in (2, -3, -(2**31)):
         node = helper.make_node("Concat", ["x", "x"], ["y"], axis=axis)
-        with pytest.raises(tileops.ShapeError, match=rf"there is no axis {axis} to join"):
+        text = rf"there is no axis {axis} to join; choose one from -2 to 1"
+        with pytest.raises(tileops.ShapeError, match=text):
             backend.run_node(node, [np.ones((2, 3))] * 2)
+    with pytest.raises(tileops.ShapeError, match=r"no axis 0 to join; reshape them to \(1,\)"):
+        backend.run_node(helper.make_node("Concat", ["x"], ["y"], axis=0), [np.ones(())])
 
 
 def test_concat_takes_one_input(backend):

@@ -3,10 +3,14 @@
 # ruff: noqa: B018
 
 import numpy as np
+import onnx
 
 import tileops
 
-tileops.onnx.backend.for_library("numpy")
+node, model = onnx.NodeProto(), onnx.ModelProto()
+backend = tileops.onnx.backend.for_library("numpy")
+backend.run_node(node, [], opset_version=13, max_bytes=5)
+backend.prepare(model, max_bytes=5).run([])
 tileops.onnx.upgrade.upgrade
 tileops.onnx.reference.ops()
 tileops.tile(np.ones(3), 2, max_bytes=100).shape

@@ -1,6 +1,7 @@
 """Read counts: whatever callers pass as repeats or shape becomes a tuple of ints."""
 
 from collections.abc import Sequence
+from itertools import islice
 from operator import index
 from typing import Any
 
@@ -94,12 +95,13 @@ def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
         raise _unreadable(argument, value) from error
     if number > MOST_COUNTS:
         raise _too_many(argument, number)
-    return _as_tuple(argument, value)
+    return _as_tuple(argument, value, number)
 
 
-def _as_tuple(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
+def _as_tuple(argument: Argument, value: Sequence[Any], most: int | None = None) -> tuple[Any, ...]:
+    """Return the items of a sequence, `most` of them at most: it may go on without an end."""
     try:
-        return tuple(value)
+        return tuple(value) if most is None else tuple(islice(value, most))
     except MemoryError:
         raise
     except Exception as error:
@@ -161,24 +163,30 @@ def _read_array(
         raise _not_an_integer(argument, where, found, type(array))
     shape = array.shape
     rank = len(shape)
-    if rank > 1 or (rank == 0 and argument.is_vector and not where):
-        single = "" if argument.is_vector else "an int or "
+    if rank > 1:
         remedy = "flatten it, or pass it first if it is the array to repeat"
         if argument.noun == "size":
             remedy = "pass its .shape, or flatten it"
-        if rank == 0:
-            remedy = "reshape it to (1,)"
-        raise argument.error(
-            f"{argument.operator_name}: {argument.name} has shape {tuple(shape)}; "
-            f"it must be {single}one-dimensional; {remedy}"
-        )
+        raise _not_a_vector(argument, tuple(shape), remedy)
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
     if rank == 1 and exceeds(shape[0], MOST_COUNTS):
         raise _too_many(argument, shape[0])
-    if rank == 0 and executor is input_executor and executor.is_symbolic(array):
+    is_vector = rank == 1 or bool(where) or not argument.is_vector
+    if rank == 0 and is_vector and executor is input_executor and executor.is_symbolic(array):
         return (array,)
-    return read_counts(argument, tuple(values_of(argument, where, executor, array)), input_executor)
+    values = tuple(values_of(argument, where, executor, array))
+    if not is_vector:  # last, because a single count of a wrong dtype has no remedy
+        raise _not_a_vector(argument, (), "reshape it to (1,)")
+    return read_counts(argument, values, input_executor)
+
+
+def _not_a_vector(argument: Argument, shape: tuple[int, ...], remedy: str) -> Exception:
+    single = "" if argument.is_vector else "an int or "
+    return argument.error(
+        f"{argument.operator_name}: {argument.name} has shape {shape}; it must be "
+        f"{single}one-dimensional; {remedy}"
+    )
 
 
 def _too_many(argument: Argument, number: int | str) -> Exception:

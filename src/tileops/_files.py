@@ -59,6 +59,13 @@ _DEEP = ";16B"
 """The end of Pillow's names for stored pixels whose channels have 16 bits."""
 
 
+_HEADER_LENGTHS = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+"""How many bytes tell a header's length, by the version of the format of .npy files."""
+
+_LONGEST_HEADER = 10_000
+"""The most bytes of a header that NumPy reads from a file that is not trusted."""
+
+
 class FileError(ValueError):
     """A file that cannot be read as an array, or an array that cannot be saved to a file."""
 
@@ -68,7 +75,7 @@ def is_image(path: Path) -> bool:
     return path.suffix.lower() in FORMATS
 
 
-def read(path: Path, max_bytes: float | None = None) -> np.ndarray[Any, Any]:
+def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
     """Read an array: .npy files memory-mapped, images as (height, width, channels).
 
     An image of more than `max_bytes` is refused before its pixels are decoded. If `max_bytes` is
@@ -92,8 +99,17 @@ def read(path: Path, max_bytes: float | None = None) -> np.ndarray[Any, Any]:
 def _map(path: Path) -> np.ndarray[Any, Any]:
     formats = np.lib.format
     with path.open("rb") as file:
-        is_first = formats.read_magic(file) == (1, 0)
+        version = formats.read_magic(file)
+        if version not in _HEADER_LENGTHS:
+            raise FileError(f"{path}: its format has the version {version}, which is not known")
+        # NumPy would read all of a header before it refuses one that is too long.
+        start, digits = file.tell(), _HEADER_LENGTHS[version]
+        length = int.from_bytes(file.read(digits), "little")
+        if length > _LONGEST_HEADER:
+            raise FileError(f"{path}: its header has {length} bytes; {_LONGEST_HEADER} are read")
+        file.seek(start)
         # The third version differs from the second only in the characters of field names.
+        is_first = version == (1, 0)
         read_header = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
         shape, _, _ = read_header(file)
     # With elements of zero bytes, NumPy would divide by zero here, which ends the process.
@@ -102,14 +118,14 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
     return formats.open_memmap(path, mode="c")
 
 
-def _read_pixels(path: Path, max_bytes: float | None) -> np.ndarray[Any, Any]:
+def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
     with _open(path, is_limited=max_bytes is not None) as image:
         channels = 3 if image.mode in _COLOURS else len(image.getbands())
         nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)
         if max_bytes is not None and nbytes > max_bytes:
             raise FileError(
-                f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes, "
-                f"and a result at least as many, more than --max-bytes {max_bytes}; raise it"
+                f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes in "
+                f"memory, more than --max-bytes {max_bytes}; raise it"
             )
         stored = {str(of[-1]) for of in image.tile}
         if image.mode != "I;16" and any(kind.endswith(_DEEP) for kind in stored):

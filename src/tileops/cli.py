@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from math import inf
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -75,7 +74,7 @@ MaxBytes = Annotated[
     Parameter(
         converter=_whole_number,
         validator=validators.Number(gte=0),
-        help="Refuse a result of more bytes than this.",
+        help="Refuse a result, or an image to read, of more bytes than this.",
     ),
 ]
 
@@ -174,8 +173,7 @@ def _apply(
             f"--{argument.name} has {len(counts)} {numbers}; an image has the axes height, width "
             f"and channels; give one for each, such as {_SUCH_AS[operator]}"
         )
-    # A count of 0 makes the result empty, and then no image is too large for the caller's limit.
-    x = _files.read(src, inf if max_bytes is not None and 0 in counts else max_bytes)
+    x = _files.read(src, max_bytes)
     shape = execute.executor_named("numpy").plan(operator, x, tuple(counts)).shape
     if max_bytes is not None:
         check_limit(argument, shape, x.itemsize, max_bytes)

@@ -117,8 +117,10 @@ class Dask(Executor):
         """Wrap a NumPy array in a lazy one; objects that are all of type str get a text dtype."""
         if array.dtype == object and numpy_executor.dtype(array) == "string":
             array = array.astype(np.dtypes.StringDType())
-        # Dask chooses no chunks for objects, because it does not know how many bytes they take.
-        return da.from_array(array, chunks=-1 if array.dtype.hasobject else "auto")
+        # Dask chooses no chunks for objects, because it does not know how many bytes they take, and
+        # divides by zero where it chooses those of an empty array.
+        is_whole = array.dtype.hasobject or array.nbytes == 0
+        return da.from_array(array, chunks=-1 if is_whole else "auto")
 
     def to_numpy(self, x: Any) -> Any:
         """Compute the values."""

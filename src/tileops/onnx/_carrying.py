@@ -21,7 +21,7 @@ def executor_for(library: str) -> Executor:
         executor = execute.executor_named(library)
         if library not in execute.LIBRARIES:
             _check_makes_arrays(executor)
-    except (AttributeError, ImportError, TypeError, ValueError) as error:
+    except Exception as error:  # a missing driver raises errors of many types
         raise UnsupportedError(
             f"the library {library!r} is not installed, or does not follow the Array API "
             f"standard ({error}); pass one of {', '.join(map(repr, execute.LIBRARIES))}, or the "
@@ -73,5 +73,5 @@ def check_plain(subject: str, array: Any) -> None:
     if isinstance(array, np.ndarray) and type(array) not in PLAIN:
         raise DTypeError(
             f"{subject} {type_name(type(array))}; a tensor must be a plain array; pass "
-            f"numpy.asarray(x)"
+            f"numpy.asarray(x), which keeps only its values"
         )

@@ -106,7 +106,10 @@ def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
     axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
     rank = len(found[0])
     if not -rank <= axis < rank:
-        raise ShapeError(f"the inputs have shapes {shapes}; there is no axis {axis} to join")
+        remedy = f"choose one from {-rank} to {rank - 1}" if rank else "reshape them to (1,)"
+        raise ShapeError(
+            f"the inputs have shapes {shapes}; there is no axis {axis} to join; {remedy}"
+        )
     try:
         return np.concatenate([to_host("Concat", value) for value in inputs], axis)
     except ValueError as error:

@@ -62,10 +62,12 @@ def _check(node: Any, opset: int, what: str, found: int, allowed: list[Any]) -> 
     """Refuse a type that the opset does not allow; `allowed` has its types and the latest ones."""
     taken, latest = allowed
     if _name(found) not in taken:
-        remedy = ", or import an opset that has it" if _name(found) in latest else ""
+        remedy = "make it an initializer" if node.op_type == "Constant" else "convert it"
+        if _name(found) in latest:
+            remedy += ", or import an opset that has it"
         raise DTypeError(
             f"{name_of(node)}: {what} {_name(found)}; {node.op_type} of opset {opset} has "
-            f"{', '.join(sorted(taken))}; convert it{remedy}"
+            f"{', '.join(sorted(taken))}; {remedy}"
         )
 
 

@@ -33,7 +33,7 @@ from tileops.onnx._types import check_types
 __all__ = ["for_library"]
 
 
-def for_library(name: str) -> type[Backend]:
+def for_library(name: str) -> "type[_LibraryBackend]":
     """Return ONNX's backend interface for the arrays of a library.
 
     The class runs models of Tile and Expand nodes, in every version, and of the nodes
@@ -111,7 +111,7 @@ def for_library(name: str) -> type[Backend]:
 
 
 @cache
-def _backend_of(executor: Executor) -> type[Backend]:
+def _backend_of(executor: Executor) -> "type[_LibraryBackend]":
     return type(f"{executor.library}_backend", (_LibraryBackend,), {"executor": executor})
 
 
@@ -325,11 +325,12 @@ def _wanted(required: list[str]) -> str:
 
 
 def _check_is_tensor(value: Any) -> None:
-    kind = value.type.WhichOneof("value")
+    kind = value.type.WhichOneof("value") or "nothing"
     if not value.type.tensor_type.elem_type:  # only tensors have an element type
+        found = "a tensor of no type" if kind == "tensor_type" else kind
         raise UnsupportedError(
-            f"input {value.name!r} is declared as {kind or 'nothing'}, not as a tensor of some "
-            f"type; only tensors are run"
+            f"input {value.name!r} is declared as {found}, not as a tensor of some type; only "
+            f"tensors are run"
         )
 
 
