@@ -566,6 +566,7 @@ x = torch.arange(3 * 2**18).to(torch.uint8).reshape(-1, 3)
 out = torch.empty(2**18, 12, dtype=torch.uint8)
 for owner, name in (
     (torch._C, "_are_functorch_transforms_active"),
+    (torch._C, "_dispatch_tls_is_dispatch_key_excluded"),
     (torch._C, "_is_torch_function_mode_enabled"),
     (torch._C, "_is_tracing"),
     (torch._C, "_len_torch_dispatch_stack"),

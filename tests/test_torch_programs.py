@@ -727,6 +727,57 @@ def test_subclasses_see_each_operation(torch):
         assert torch.equal(out.as_subclass(torch.Tensor), plain.repeat(2, 3))
 
 
+@pytest.mark.parametrize("dynamic", [None, False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: tileops.tile(x, (2, 1), out=out),
+        lambda x, out: tileops.expand(x[:1], out.shape, out=out),
+        lambda x, out: tileops.directml.tile(x, (2, 1), out=out),
+    ],
+    ids=["tile", "expand", "directml"],
+)
+def test_out_breaks_the_graph_of_a_program_once(torch, counter, call, dynamic):
+    """The whole call runs outside of the program: it asks for addresses, which programs lack."""
+    compiled = torch.compile(lambda x, out: call(x, out) + 1, dynamic=dynamic, backend=counter)
+    for n in (3, 40_000):
+        x, out = torch.rand(n, 3), torch.zeros(2 * n, 3)
+        expected = torch.zeros_like(out)
+        assert call(x, expected) is expected
+        assert torch.equal(compiled(x, out), expected + 1)
+        assert torch.equal(out, expected)
+    assert counter.frame_count <= 4  # what precedes and what follows the call, for each size
+    x = torch.rand(4, 3)
+    with pytest.raises(tileops.OutputError, match="out overlaps the input"):
+        compiled(x[:2], x)
+    whole = torch.compile(lambda x, out: call(x, out) + 1, fullgraph=True, backend=counter)
+    with pytest.raises(RuntimeError, match="outside of compiled programs"):
+        whole(x, torch.zeros(8, 3))
+
+
+@pytest.mark.parametrize("rows", [3, 3_000])
+def test_no_gradient_is_recorded_below_autograd(torch, rows):
+    """As by Tensor.repeat: autograd records the operation that a `__torch_dispatch__` replaces."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Replaced(TorchDispatchMode):
+        def __torch_dispatch__(self, function, _types, args=(), kwargs=None):
+            if function is not torch.ops.aten.repeat.default:
+                return function(*args, **(kwargs or {}))
+            result = tileops.tile(*args)
+            out = tileops.tile(*args, out=torch.empty_like(result))
+            assert not result.requires_grad
+            assert result.grad_fn is None
+            assert torch.equal(result, out)
+            return result
+
+    x = torch.rand(rows, 3, requires_grad=True)
+    with Replaced():
+        result = x.repeat(2, 5)
+    result.sum().backward()
+    assert torch.equal(x.grad, torch.full_like(x, 10))
+
+
 @pytest.mark.parametrize("is_seen", [False, True])
 def test_subclasses_are_compiled_into_one_graph(torch, is_seen):
     class Meters(torch.Tensor):

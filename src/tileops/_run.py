@@ -9,7 +9,7 @@ from tileops._plan import Plan
 from tileops._rules import Operator, check_dtype, check_limit, is_equal
 from tileops._texts import describe, show
 from tileops.errors import DTypeError, OutputError
-from tileops.execute import executor_of, executors
+from tileops.execute import call_uncompiled, executor_of, executors, is_compiling
 
 
 def run(
@@ -21,6 +21,8 @@ def run(
     max_bytes: int | None = None,
 ) -> Any:
     """Apply an operator, or refuse the call before anything is allocated or written."""
+    if out is not None and is_compiling():
+        return call_uncompiled(run, operator, x, counts, copy, out, max_bytes)
     executor = executors.get(type(x))
     if executor is None:
         executor = executor_of(operator.name, x)

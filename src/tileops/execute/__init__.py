@@ -164,6 +164,13 @@ def prepare_to_trace() -> None:
         from tileops.execute import torch_compile  # noqa: F401, PLC0415 (it loads TorchDynamo)
 
 
+def call_uncompiled(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function outside of the program that torch.compile traces, whose graph breaks here."""
+    from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
+
+    return torch_compile.call(function, *arguments)
+
+
 def traceable(counts: Any) -> Any:
     """Make an array of counts traceable for torch.compile, if it is tracing the caller."""
     if is_compiling():

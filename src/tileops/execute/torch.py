@@ -25,7 +25,9 @@ try:
     # These tell whether anything else has to see an operation. Only `_is_tracing` has a public
     # name: `torch.jit.is_tracing`, which takes several times as long, but which TorchDynamo traces.
     from torch._C import (
+        DispatchKey,
         _are_functorch_transforms_active,
+        _dispatch_tls_is_dispatch_key_excluded,
         _is_torch_function_mode_enabled,
         _is_tracing,
         _len_torch_dispatch_stack,
@@ -382,8 +384,18 @@ def _is_on_gpu(x: Any) -> bool:
 
 
 def _is_recording() -> bool:
-    """Whether PyTorch records gradients: never in inference mode, even if they are enabled."""
-    return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    """Whether PyTorch records gradients, which it may not do although they are enabled.
+
+    It does not in inference mode, nor in a `__torch_dispatch__`, which autograd calls.
+    """
+    return (
+        torch.is_grad_enabled()
+        and not torch.is_inference_mode_enabled()
+        and not (
+            _HAS_PRIVATE_NAMES
+            and _dispatch_tls_is_dispatch_key_excluded(DispatchKey.AutogradFunctionality)
+        )
+    )
 
 
 def _is_private(x: Any) -> bool:
