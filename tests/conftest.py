@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from tileops import _machine
+from tileops._copies import machine
 
 import variants
 
@@ -81,7 +81,7 @@ def thresholds(request, monkeypatch):
 def is_amd(request, monkeypatch):
     """Plan as on an AMD processor, or as on others if a test has False as its parameter."""
     variants.forget_plans()
-    monkeypatch.setattr(_machine, "is_amd", lambda: getattr(request, "param", True))
+    monkeypatch.setattr(machine, "is_amd", lambda: getattr(request, "param", True))
     yield
     monkeypatch.undo()
     variants.forget_plans()

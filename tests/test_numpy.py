@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops import _machine, execute
+from tileops import execute
+from tileops._copies import machine
 from tileops._plan import cached_plan
 from tileops._rules import TILE
 from tileops.execute import _out, allocating, host
@@ -537,7 +538,7 @@ def test_large_copies_keep_their_dtype_and_all_bytes(rng, dtype):
 @pytest.mark.parametrize("huge", [2**21, 0])
 def test_a_large_result_lies_in_huge_pages_at_the_offset_of_its_source(monkeypatch, huge, offset):
     memory = np.arange(2**20 + 4096)
-    monkeypatch.setattr(_machine, "huge_page", lambda: huge)
+    monkeypatch.setattr(machine, "huge_page", lambda: huge)
     for nbytes, repeats in ((2**22, 2), (5_000_000, 3), (8_400_000, 2), (2**23, 2), (2**23, 4)):
         x = memory.view(np.uint8)[offset:][:nbytes].view(memory.dtype)
         result = tileops.tile(x, repeats)
@@ -555,7 +556,7 @@ def test_a_large_result_lies_in_huge_pages_at_the_offset_of_its_source(monkeypat
 
 @pytest.mark.parametrize("row, distance", [(512, 0), (513, 2304), (2112, 2304), (2113, 0)])
 def test_rows_that_libc_would_copy_backwards_lie_apart(monkeypatch, row, distance):
-    monkeypatch.setattr(_machine, "huge_page", lambda: 2**21)
+    monkeypatch.setattr(machine, "huge_page", lambda: 2**21)
     x = np.resize(np.arange(251, dtype=np.uint8), (2**22 // row + 1, row))
     result = tileops.tile(x, (1, 4))
     assert np.array_equal(result, np.tile(x, (1, 4)))
@@ -564,7 +565,7 @@ def test_rows_that_libc_would_copy_backwards_lie_apart(monkeypatch, row, distanc
 
 @pytest.mark.parametrize("rows, is_placed", [(4_500_000, False), (9_000_000, True)])
 def test_a_result_beside_temporaries_grows_by_an_eighth_at_most(monkeypatch, rows, is_placed):
-    monkeypatch.setattr(_machine, "huge_page", lambda: 2**21)
+    monkeypatch.setattr(machine, "huge_page", lambda: 2**21)
     x = np.arange(rows, dtype=np.uint8)[:, None]
     result = tileops.tile(x, (1, 3))
     assert np.array_equal(result, np.tile(x, (1, 3)))
@@ -589,7 +590,7 @@ def test_a_result_beside_temporaries_grows_by_an_eighth_at_most(monkeypatch, row
     ],
 )
 def test_huge_pages_take_a_limited_room(monkeypatch, nbytes, most_room, room):
-    monkeypatch.setattr(_machine, "huge_page", lambda: 2**21)
+    monkeypatch.setattr(machine, "huge_page", lambda: 2**21)
     for place, offset in ((0, 0), (1, 16), (16, 16), (4080, 4080), (4081, 0), (2**21 + 33, 48)):
         result = allocating.empty((nbytes // 2,), np.dtype("u2"), place, most_room)
         assert (result.shape, result.dtype) == ((nbytes // 2,), np.uint16)
@@ -614,8 +615,8 @@ def test_huge_pages_are_advised_for_4_mib_from_the_first_whole_page(monkeypatch)
 
 
 def test_the_size_of_huge_pages_is_read_from_the_kernel(tmp_path, monkeypatch):
-    monkeypatch.setattr(_machine, "_HUGE_PAGES", tmp_path)
-    found = _machine.huge_page.__wrapped__
+    monkeypatch.setattr(machine, "_HUGE_PAGES", tmp_path)
+    found = machine.huge_page.__wrapped__
     assert found() == 0
     (tmp_path / "hpage_pmd_size").write_text("2097152\n")
     for setting, expected in (("always madvise [never]", 0), ("always [madvise] never", 2**21)):

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops import _plan_cost, _threads
+from tileops import _threads
+from tileops._copies import cost
 
 from variants import HAS_GIL, forget_plans
 
@@ -65,7 +66,7 @@ def shared(monkeypatch):
 @pytest.fixture
 def eager(monkeypatch):
     """Use one thread for each MiB of a result."""
-    monkeypatch.setattr(_plan_cost, "SHARED", 2**20)
+    monkeypatch.setattr(cost, "SHARED", 2**20)
     forget_plans()
     yield
     monkeypatch.undo()

@@ -9,7 +9,7 @@ import pytest
 import tileops
 from tileops._plan import cached_plan, contiguous, sum_steps
 from tileops._rules import TILE
-from tileops.execute.torch_cost import plan_costs_less
+from tileops.execute.torch_cost import steps_cost_less
 
 pytestmark = pytest.mark.library("torch")
 
@@ -471,7 +471,7 @@ def test_an_input_whose_storage_was_cut_is_refused_with_an_out(torch, repeats):
 def test_a_plan_is_used_where_the_library_takes_longer(shape, repeats, itemsize, step, is_moved):
     plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = tuple(step * stride for stride in contiguous(shape[:-1], shape[-1]))
-    assert plan_costs_less(plan, (*strides, 1), None, 2) == is_moved
+    assert steps_cost_less(plan, (*strides, 1), None, 2) == is_moved
 
 
 @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ def test_a_plan_is_used_for_scattered_elements_where_torch_takes_longer(
         contiguous(sizes, 1) if name == "C" else contiguous(sizes[::-1], 1)[::-1]
         for sizes, name in ((plan.padded, order), (plan.shape, into))
     )
-    assert plan_costs_less(plan, source, target, 2) == is_moved
+    assert steps_cost_less(plan, source, target, 2) == is_moved
 
 
 @pytest.mark.parametrize(
@@ -512,12 +512,12 @@ def test_the_cost_of_a_plan_includes_the_copy_of_a_transposed_input(
     shape, repeats, itemsize, threads, is_moved
 ):
     plan = cached_plan(TILE, shape, repeats, itemsize)
-    assert plan_costs_less(plan, (1, shape[0]), None, threads) == is_moved
+    assert steps_cost_less(plan, (1, shape[0]), None, threads) == is_moved
 
 
 def test_a_plan_that_costs_less_only_with_two_threads_is_not_used_with_one():
     plan = cached_plan(TILE, (9247, 26), (2, 16), 1)
-    assert not plan_costs_less(plan, (26, 1), None, 1)
+    assert not steps_cost_less(plan, (26, 1), None, 1)
 
 
 def test_adjoints_sum_over_64_axes_at_most(torch):

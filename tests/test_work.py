@@ -14,14 +14,14 @@ from benchmarks.workloads import WORKLOADS, random_array
 
 import tileops
 from memory import peak_of
-from tileops import _plan_job
-from tileops._moves import Nest, Pairs, make_nest
+from tileops._copies import job
+from tileops._copies.cost import threads_for
+from tileops._copies.device import plan_device
+from tileops._copies.host import LOOPED, column_axes, cut, host_words, plan_steps
+from tileops._copies.job import assigned_row, make_contiguous_job, new_chain
+from tileops._copies.rows import plan_rows
+from tileops._copies.steps import Nest, Pairs, make_nest
 from tileops._plan import cached_plan, contiguous
-from tileops._plan_cost import threads_for
-from tileops._plan_device import plan_device
-from tileops._plan_host import LOOPED, column_axes, cut, host_words, plan_host
-from tileops._plan_job import assigned_row, make_contiguous_job, new_chain
-from tileops._plan_rows import plan_rows
 from tileops._rules import TILE
 from tileops.execute import assigning, host, moving
 from tileops.execute._memory import address_of
@@ -139,7 +139,7 @@ ON_A_GPU = {
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_the_work_of_a_workload_on_a_cpu(workload):
     nest = host_words(nest_of(workload), 16)
-    work = work_of(nest, plan_host(nest))
+    work = work_of(nest, plan_steps(nest))
     assert (work.word, work.calls) == ON_A_CPU[workload.name]
     assert work.passes == COMPUTED.get(workload.name, 1)
     if workload.name in COMPUTED:
@@ -245,7 +245,7 @@ def test_gpu_indices_have_64_bits_only_where_32_are_too_few(shape, repeats, item
 def test_a_short_period_is_widened_twice():
     plan = cached_plan(TILE, (3,), (2**24,), 1)
     nest = host_words(make_nest(plan, (1,), (1,), 1), 1)
-    work = work_of(nest, plan_host(nest))
+    work = work_of(nest, plan_steps(nest))
     assert work.calls < 10
     assert work.passes < 1.02
 
@@ -260,7 +260,7 @@ def test_repeats_are_combined_into_words_before_they_are_written(itemsize, repea
     in_bytes = nest_between((rows, 1), (1, repeats), itemsize)
     nest = host_words(in_bytes, 16)
     assert (nest.word, nest.repeats_per_word) == (word, word // itemsize)
-    work = work_of(nest, plan_host(nest))
+    work = work_of(nest, plan_steps(nest))
     assert work.passes == 1 + word / row
     assert work.temporary <= min(nest.nbytes / 4, 2**21) * word / row
     blocks = math.ceil(rows / (work.temporary / word))
@@ -287,7 +287,7 @@ def test_repeats_are_combined_into_words_before_they_are_written(itemsize, repea
 )
 def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    work = work_of(nest, plan_host(nest))
+    work = work_of(nest, plan_steps(nest))
     assert work.passes == passes
     assert work.calls < 64
     assert work.temporary <= nest.nbytes / 4
@@ -305,18 +305,18 @@ def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, item
 def test_repeats_of_a_block_are_a_multiple_of_32_bytes_apart(shape, repeats, run, limit):
     nest = host_words(nest_between(shape, repeats, 1), 16)
     alike = math.lcm(run, 32)
-    assert work_of(nest, plan_host(nest)).temporary == limit // alike * alike
+    assert work_of(nest, plan_steps(nest)).temporary == limit // alike * alike
 
 
 def test_a_block_of_the_whole_source_is_not_cut():
     nest = host_words(nest_between((6, 45), (1487, 8), 1), 16)
-    assert work_of(nest, plan_host(nest)).temporary == 6 * 45 * 8
+    assert work_of(nest, plan_steps(nest)).temporary == 6 * 45 * 8
 
 
 def test_rows_of_several_passes_are_put_together_even_for_two_repeats():
     nest = host_words(nest_between((20_000, 1, 3), (2, 2, 1), 4), 16)
     assert nest.sizes == (2, 20_000, 2, 3)
-    assert work_of(nest, plan_host(nest)).passes == 1.5
+    assert work_of(nest, plan_steps(nest)).passes == 1.5
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_wider_words_need_more_repeats_to_be_put_together(row, itemsize, often):
     for repeats in (often - 1, often):
         shape = (12 * 2**20 // (row * itemsize * repeats * 100), row)
         nest = host_words(nest_between(shape, (repeats, 100), itemsize), 16)
-        work = work_of(nest, plan_host(nest))
+        work = work_of(nest, plan_steps(nest))
         assert (work.temporary == 0) == (repeats < often)
 
 
@@ -398,13 +398,13 @@ def test_words_are_computed_in_a_temporary_for_results_of_512_kib():
     for rows, is_staged in ((2**14, True), (2**14 - 1, False)):
         nest = host_words(nest_between((rows, 1), (1, 8), 4), 16)
         assert nest.repeats_per_word == 2
-        assert (work_of(nest, plan_host(nest)).temporary > 0) == is_staged
+        assert (work_of(nest, plan_steps(nest)).temporary > 0) == is_staged
 
 
 def test_words_are_computed_in_a_temporary_if_they_are_written_in_passes():
     for inner, is_staged in ((16, True), (15, False)):
         nest = Nest((3000, inner, 4), (68, 4, 0), (544, 32, 8), 8, 2)
-        work = work_of(nest, plan_host(nest))
+        work = work_of(nest, plan_steps(nest))
         assert (work.temporary > 0) == is_staged
         assert work.passes == (1.25 if is_staged else 1)
 
@@ -415,7 +415,7 @@ def test_words_are_computed_in_a_temporary_if_they_are_written_in_passes():
 )
 def test_many_runs_of_less_than_64_bytes_are_put_together(run, repeats, is_staged):
     nest = host_words(nest_between((run,), (repeats,), 1), 16)
-    assert (work_of(nest, plan_host(nest)).temporary > 0) == is_staged
+    assert (work_of(nest, plan_steps(nest)).temporary > 0) == is_staged
 
 
 def test_runs_are_moved_as_elements_up_to_2_kib():
@@ -435,13 +435,13 @@ def test_words_of_long_runs_divide_addresses_and_steps(source, target, alignment
 def test_repeats_of_bytes_are_written_in_pairs_in_each_part_that_has_many():
     for rows, is_paired in ((2**14, True), (2**14 - 1, False)):
         nest = Nest((2, rows, 3), (2**15, 1, 0), (2**17, 3, 1), 1)
-        assert ("Pairs" in repr(plan_host(nest))) == is_paired
+        assert ("Pairs" in repr(plan_steps(nest))) == is_paired
 
 
 def test_pairs_are_written_in_blocks_of_an_even_number_of_rows():
     """So each block begins with a pair; its temporary has no more words than the block has rows."""
     for rows in range(2**14, 2**14 + 100):
-        move = plan_host(Nest((rows, 3), (1, 0), (3, 1), 1))
+        move = plan_steps(Nest((rows, 3), (1, 0), (3, 1), 1))
         assert move.axis == 0
         assert move.step % 2 == 0
         assert move.body == Pairs(move.step)
@@ -733,9 +733,9 @@ def test_a_copy_takes_a_quarter_of_its_result_at_most(workload, monkeypatch):
 def test_computed_words_take_a_quarter_of_the_result_at_most(
     dtype, rows, repeats, step, monkeypatch
 ):
-    for module in (_plan_job, host):
+    for module in (job, host):
         monkeypatch.setattr(module, "COPIED", 0)
-    monkeypatch.setattr(_plan_job, "_READ_ONCE", 2**63)
+    monkeypatch.setattr(job, "_READ_ONCE", 2**63)
     x = np.ones((rows[0], rows[1] * step, rows[2]), dtype)[:, ::step]
     assert_takes_a_quarter(x, repeats, more=2**16)  # NumPy 2.0 has larger buffers than later ones
 
@@ -857,7 +857,7 @@ def test_a_copy_into_another_order_takes_a_quarter_of_its_result_at_most(shape, 
         steps = contiguous(target, 1)
         steps = steps if target is plan.shape else steps[::-1]
         nest = host_words(make_nest(plan, x.strides, steps, 1), 16)
-        work = work_of(nest, plan_host(nest))
+        work = work_of(nest, plan_steps(nest))
         assert work.temporary <= nest.nbytes / 4
 
 
@@ -881,4 +881,4 @@ def test_the_page_about_copies_matches_the_plans():
         sizes, counts = map(literal_eval, (shape, repeats))
         nest = host_words(nest_between(sizes, counts, int(itemsize)), 16)
         assert word == f"{nest.word}{', computed' if nest.repeats_per_word > 1 else ''}"
-        assert steps == named(plan_host(nest)), (shape, repeats)
+        assert steps == named(plan_steps(nest)), (shape, repeats)

@@ -31,8 +31,8 @@ _TINY = {
         "COPIED": 8,
         "_UNCACHED": 80,
     },
-    "tileops._plan_job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
-    "tileops._plan_device": {
+    "tileops._copies.job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
+    "tileops._copies.device": {
         "_AT_ONCE": 3,
         "_OF_MORE": 2,
         "_APART": 2,
@@ -40,7 +40,7 @@ _TINY = {
         "_MOST_BLOCKS": 3,
         "_MOST_COUNTED": 200,
     },
-    "tileops._plan_host": {
+    "tileops._copies.host": {
         "_JOINED": range(4, 21),
         "_JOINED_RUN": 40,
         "_WIDE": 12,
@@ -58,7 +58,7 @@ _TINY = {
         "_PAIRED": 2,
         "_SQUARE": 16,
     },
-    "tileops._plan_rows": {
+    "tileops._copies.rows": {
         "LOOPED": 3,
         "_CHAINED": 32,
         "_LARGEST": 64,
@@ -66,7 +66,7 @@ _TINY = {
         "_ORDERED": 64,
         "SHARED": 64,
     },
-    "tileops._plan_cost": {
+    "tileops._copies.cost": {
         "LOOPED": 3,
         "_LEAST_COST": 5.0,
         "_STEPS": 5.0,
@@ -83,14 +83,14 @@ _TINY = {
         "_FAR": 1,
         "_REPEATED": 3,
     },
-    "tileops._places": {
+    "tileops._copies.places": {
         "ALIKE": 8,
         "_BY_VECTORS": range(4, 12),
         "_AGREEING": 4096,
         "_BY_MICROCODE": range(12, 2**20),
         "_COARSE": 1,
     },
-    "tileops._machine": {"is_amd": lambda: True},
+    "tileops._copies.machine": {"is_amd": lambda: True},
 }
 """Thresholds that give copies of a few bytes the steps that others take from megabytes on."""
 
@@ -120,7 +120,7 @@ def forget_plans():
     """Empty every cache of the modules that plan."""
     of_libraries = ("tileops.execute.device", "tileops.execute.torch_cost")
     for name, module in sys.modules.items():
-        if name.startswith("tileops._plan") or name in of_libraries:
+        if name.startswith(("tileops._plan", "tileops._copies")) or name in of_libraries:
             for value in vars(module).values():
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tileops import _machine
-from tileops._places import PAGE, offset_apart
+from tileops._copies import machine
+from tileops._copies.places import PAGE, offset_apart
 from tileops.execute._memory import address_of
 
 HUGE = 4 * 2**20
@@ -31,7 +31,7 @@ def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any
     The array begins in the small page before a huge page, as far into it as the address `place` is
     into its own page, rounded up to 16 bytes.
     """
-    page, nbytes = _machine.huge_page(), prod(shape) * dtype.itemsize
+    page, nbytes = machine.huge_page(), prod(shape) * dtype.itemsize
     if page:
         room = page + -nbytes % page
         if room > most_room:

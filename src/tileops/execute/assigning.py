@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tileops import _places
-from tileops._moves import blocks, box
-from tileops._places import Rows
-from tileops._plan_host import DIRECT, LOOPED
+from tileops._copies import places
+from tileops._copies.host import DIRECT, LOOPED
+from tileops._copies.places import Rows
+from tileops._copies.steps import blocks, box
 from tileops.execute._memory import Memory, address_of, as_array, word_dtype
 from tileops.execute.allocating import temporary
 
@@ -54,9 +54,9 @@ def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     """
     if target.itemsize != source.itemsize or source.itemsize == LOOPED:
         return assign, source
-    if not _places.matter_to(_row(source)[0]):
+    if not places.matter_to(_row(source)[0]):
         return np.copyto, source
-    are_slow = _places.are_slow if target.nbytes >= _FAR else _places.are_slowest
+    are_slow = places.are_slow if target.nbytes >= _FAR else places.are_slowest
     if not are_slow(_rows(target, source)):
         return np.copyto, source
     relocated = _relocated(target, source)
@@ -91,7 +91,7 @@ def _relocated(target: Any, source: Any) -> Any:
     steps = zip(copy.strides, source.strides, strict=True)
     strides = tuple(written if read else 0 for written, read in steps)
     repeated = np.ndarray(source.shape, copy.dtype, copy, 0, strides)
-    if _places.are_slow(_rows(target, repeated)):
+    if places.are_slow(_rows(target, repeated)):
         return None
     np.copyto(copy, once)
     return repeated
@@ -99,7 +99,7 @@ def _relocated(target: Any, source: Any) -> Any:
 
 def _piece(target: Any, source: Any) -> int:
     """Return the bytes of the pieces in which slow rows are picked; 0 for none."""
-    if not _places.are_slow(_rows(target, source)):
+    if not places.are_slow(_rows(target, source)):
         return 0
     row, axes = _row(source)
     whole = gcd(row, *source.strides[:axes])

@@ -9,8 +9,8 @@ import cupy
 import numpy as np
 from cupy._core import elementwise_copy  # not public, but takes the least time on the host
 
+from tileops._copies.device import Variant
 from tileops._plan import Plan
-from tileops._plan_device import Variant
 from tileops._rules import Operator
 from tileops._texts import type_name
 from tileops.errors import DTypeError

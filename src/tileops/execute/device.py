@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tileops._moves import make_nest
+from tileops._copies.device import Variant, plan_device
+from tileops._copies.steps import make_nest
 from tileops._plan import Plan
-from tileops._plan_device import Variant, plan_device
 
 NAME = "tileops_repeat"
 """The kernel's name in its source."""

@@ -4,8 +4,8 @@
 estimated to cost less. Otherwise it allocates a result, in huge pages if it is large, and calls
 `write`. `write` may first copy an input that is not contiguous. It then makes a single assignment
 if the result is small or holds references, or if one thread copies few rows or long ones. Otherwise
-it repeats a single long row in long runs, and carries out all other copies as they are planned: by
-words, and by several threads if that pays.
+it repeats a single long row in long runs, and carries out all other copies by planned steps, and by
+several threads if that pays.
 """
 
 from math import prod
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tileops import _places, _threads
-from tileops._plan import Plan, cached_plan
-from tileops._plan_host import joined_repeats
-from tileops._plan_job import (
+from tileops import _threads
+from tileops._copies import places
+from tileops._copies.host import joined_repeats
+from tileops._copies.job import (
     ALIGNMENT,
     COPIED,
     Job,
@@ -30,7 +30,8 @@ from tileops._plan_job import (
     make_parts,
     new_chain,
 )
-from tileops._plan_rows import Chain
+from tileops._copies.rows import Chain
+from tileops._plan import Plan, cached_plan
 from tileops._rules import TILE
 from tileops.execute import assigning
 from tileops.execute._memory import (
@@ -45,8 +46,8 @@ from tileops.execute.allocating import empty
 from tileops.execute.moving import carry_out
 
 SMALL = 1024
-"""Results of fewer bytes are copied without a plan, which would save less time than it takes. New
-results with one repeated axis are planned all the same."""
+"""Results of fewer bytes are copied by one assignment, because planning steps takes longer than
+the steps save. New results with one repeated axis may still be made by `repeat`."""
 LEAST = 32 * 1024
 """The same limit for other libraries' memory, and where nothing is repeated."""
 
@@ -95,7 +96,7 @@ def new(x: Any, plan: Plan) -> Any:
 
 def _placed(x: Any, plan: Plan) -> Any:
     """Allocate a result in huge pages, with up to a quarter more memory, temporaries included."""
-    place = _places.place_for(plan.row * x.itemsize, address_of(x))
+    place = places.place_for(plan.row * x.itemsize, address_of(x))
     is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
     return empty(plan.shape, x.dtype, place, plan.nbytes // (4 if is_alone else 8))
 
@@ -113,12 +114,12 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
         if not _is_assigned(x, plan, out):
-            _write_planned(x, plan, out, most_threads)
+            _write_by_steps(x, plan, out, most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
 
 
-def _write_planned(x: Any, plan: Plan, out: Any, most_threads: int | None) -> None:
+def _write_by_steps(x: Any, plan: Plan, out: Any, most_threads: int | None) -> None:
     if not (x.flags.c_contiguous and out.flags.c_contiguous):
         _write_strided(plan, memory_of(x), memory_of(out), most_threads)
         return
@@ -131,11 +132,11 @@ def _write_planned(x: Any, plan: Plan, out: Any, most_threads: int | None) -> No
 
 
 def _is_assigned(x: Any, plan: Plan, out: Any) -> bool:
-    """Whether one assignment takes no longer than a plan, and libc would not be very slow."""
+    """Whether one assignment is as fast as planned steps, and libc would not be very slow."""
     row = assigned_row(plan, x.strides, out.strides, x.itemsize)
-    if not row or plan.nbytes < _LOCATED or not _places.matter_to(row):
+    if not row or plan.nbytes < _LOCATED or not places.matter_to(row):
         return row > 0
-    return (address_of(out) - address_of(x)) % _places.CLOSE == 0
+    return (address_of(out) - address_of(x)) % places.CLOSE == 0
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._moves import COPY, Columns, Copy, Move, Pairs, Slices, Stage
+from tileops._copies.steps import COPY, Columns, Copy, Move, Pairs, Slices, Stage
 from tileops.execute._memory import word_dtype
 from tileops.execute.allocating import temporary
 from tileops.execute.assigning import Assign, assign

@@ -19,7 +19,7 @@ from tileops.execute import _out, device, host
 from tileops.execute._memory import Memory, as_array
 from tileops.execute.allocating import HUGE, prefer_huge_pages
 from tileops.execute.array_api import Executor, native, wide_dtype
-from tileops.execute.torch_cost import plan_costs_less
+from tileops.execute.torch_cost import steps_cost_less
 
 try:
     # These tell whether anything else has to see an operation. Only `_is_tracing` has a public
@@ -363,7 +363,7 @@ def _is_intercepted() -> bool:
 
 
 def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
-    """Whether a plan may move a tensor's bytes in less time than PyTorch does.
+    """Whether moving a tensor's bytes ourselves may take less time than PyTorch's copy.
 
     `strides` are the strides of `out`, if there is one.
     """
@@ -374,7 +374,7 @@ def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
     return (
         x.is_cpu
         and plan.nbytes >= host.LEAST
-        and plan_costs_less(plan, x.stride(), strides, torch.get_num_threads())
+        and steps_cost_less(plan, x.stride(), strides, torch.get_num_threads())
     )
 
 

@@ -1,4 +1,4 @@
-"""What PyTorch's copy on a CPU costs, and whether a plan costs less. No tensors.
+"""What PyTorch's copy on a CPU costs, and whether our own steps cost less. No tensors.
 
 Costs are in ns of one thread, and come on top of the time that moving the bytes takes. The figures
 lie between those of an AMD EPYC (Zen 4) and an Intel Xeon, with PyTorch 2.13.
@@ -7,10 +7,10 @@ lie between those of an AMD EPYC (Zen 4) and an Intel Xeon, with PyTorch 2.13.
 from functools import lru_cache
 from math import prod
 
-from tileops._moves import make_nest
+from tileops._copies.cost import PER_APART
+from tileops._copies.job import copy_cost
+from tileops._copies.steps import make_nest
 from tileops._plan import Plan, contiguous
-from tileops._plan_cost import PER_APART
-from tileops._plan_job import copy_cost
 
 _PER_CALL = 25.0
 """The cost of each entry into the two innermost loops of PyTorch's copy."""
@@ -19,17 +19,17 @@ _PER_ROW = 2.4
 _GRAIN = 32 * 1024
 """PyTorch's threads share the copy of a result of at least this many elements."""
 _PER_BYTE = 0.02
-"""How much less a plan has to cost for each byte of the result: on Intel, loops cost half."""
+"""How much less steps have to cost for each byte of the result: on Intel, loops cost half."""
 _BEGIN = 40_000.0
-"""What a plan takes to begin, in addition to `copy_cost`, where other data have driven Python's
+"""What steps take to begin, in addition to `copy_cost`, where other data have driven Python's
 objects and code out of the caches."""
 
 
 @lru_cache(maxsize=4096)
-def plan_costs_less(
+def steps_cost_less(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...] | None, threads: int
 ) -> bool:
-    """Whether the loops of PyTorch's copy take longer than the steps of a plan.
+    """Whether the loops of PyTorch's copy take longer than our own steps.
 
     Strides are in elements; `target` is None for a C-contiguous target.
     """

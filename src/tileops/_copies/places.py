@@ -7,7 +7,7 @@ has the measurements.
 from math import gcd
 from typing import NamedTuple
 
-from tileops import _machine
+from tileops._copies import machine
 
 PAGE = 4096
 """The bytes of a page. libc compares the addresses of source and target modulo this."""
@@ -51,7 +51,7 @@ def matter_to(row: int) -> bool:
     Callers ask this first, because looking up addresses takes 3 µs. Only AMD's processors have
     such places; Intel's copy at the same speed everywhere.
     """
-    return _machine.is_amd() and (row in _BY_VECTORS or row in _BY_MICROCODE)
+    return machine.is_amd() and (row in _BY_VECTORS or row in _BY_MICROCODE)
 
 
 def are_slow(rows: Rows) -> bool:

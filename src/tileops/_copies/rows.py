@@ -1,4 +1,4 @@
-"""Repetitions of rows, one axis after the other: where a library's own loops beat a plan.
+"""Repetitions of rows, one axis after the other: where a library's own loops beat our steps.
 
 `np.repeat` has a loop for words of each size, which is hard to beat while the result stays in the
 cache; but it takes no `out=` and uses one thread only. The estimated costs lie between those
@@ -8,9 +8,9 @@ measured on an AMD EPYC (Zen 4) and on an Intel Xeon.
 from itertools import islice, permutations
 from math import inf, prod
 
-from tileops._moves import WORDS, Nest
-from tileops._plan_cost import PER_BYTE, SHARED, plan_cost
-from tileops._plan_host import LOOPED
+from tileops._copies.cost import PER_BYTE, SHARED, steps_cost
+from tileops._copies.host import LOOPED
+from tileops._copies.steps import WORDS, Nest
 
 Chain = tuple[tuple[int, int], ...]
 """The number of rows and of repeats in each repetition, in the order in which they are made."""
@@ -42,13 +42,13 @@ _LARGEST = 3 * 2**20
 
 
 def plan_rows(nest: Nest, is_new: bool) -> Chain:
-    """Return the chain of repetitions in its fastest order, or () if a plan is faster.
+    """Return the chain of repetitions in its fastest order, or () if our steps are faster.
 
     Chains are only for copies between contiguous arrays. A library's own repetition writes all
     repeats of a row before the next row. In a chain of several repetitions, all but the last make
     temporaries. If the result is not new, the last repetition is that of the outermost axis and is
-    written by broadcasting. A single such repetition would be a plain copy, which is left to a
-    plan, as is every copy into existing memory that has enough bytes to be shared by threads.
+    written by broadcasting. A single such repetition would be a plain copy, which is left to
+    our steps, as is every copy into existing memory that has enough bytes to be shared by threads.
     """
     steps, rows = [], 1
     for n, stride in zip(nest.sizes, nest.source, strict=True):
@@ -68,7 +68,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     chains = (_ordered(inner_first, order) for order in orders)
     cost, chain = min((chain_cost(nest, chain, is_new), chain) for chain in chains)
     written = nest.nbytes * PER_BYTE
-    return chain if cost + written <= (plan_cost(nest) + written) / threads else ()
+    return chain if cost + written <= (steps_cost(nest) + written) / threads else ()
 
 
 def _ordered(steps: Chain, order: tuple[int, ...]) -> Chain:

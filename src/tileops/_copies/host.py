@@ -1,17 +1,18 @@
-"""Plans of copies in the memory of a CPU: words, rows, and blocks that stay in its caches.
+"""The steps of a copy in the memory of a CPU: words, rows, and blocks that stay in its caches.
 
 Measured with NumPy 2.4 on an AMD EPYC (Zen 4, 1 MiB of L2 for each core), a pass costs 0.3 ns for
 each word of up to 8 bytes, 2 ns for each element of any other width, and 4 ns more for each entry
 into the innermost loop. Adjacent repeats of a word cost next to nothing beyond that entry. The
 thresholds lie where neither this processor nor an Intel Xeon loses much; only the width of rows in
-passes differs. docs/copies.md has the Xeon's figures, and a table with a plan of each kind.
+passes differs. docs/copies.md has the Xeon's figures, and a table with steps of each kind.
 """
 
 from functools import lru_cache
 from math import ceil, gcd, prod
 
-from tileops import _machine
-from tileops._moves import (
+from tileops._copies import machine
+from tileops._copies.places import ALIKE
+from tileops._copies.steps import (
     COPY,
     WORDS,
     Columns,
@@ -22,7 +23,6 @@ from tileops._moves import (
     Stage,
     box,
 )
-from tileops._places import ALIKE
 
 NUMBERS = WORDS[1:]
 """The sizes, in bytes, of NumPy's integers. Repeats are computed as such numbers: a byte times
@@ -120,8 +120,8 @@ def _widened(nest: Nest) -> Nest:
 
 
 @lru_cache(maxsize=4096)
-def plan_host(nest: Nest) -> Move:
-    """Plan a copy for a CPU with caches."""
+def plan_steps(nest: Nest) -> Move:
+    """Plan the steps of a copy for a CPU with caches."""
     run = _run_bytes(nest)
     axes = column_axes(nest)
     # Compute the wide words in a temporary, then write them in passes.
@@ -148,7 +148,7 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
         block = box(_fewer_repeats(nest, run), nest.word, most)
     if times_written(nest, block) >= least:
         is_picked = nest.word == LOOPED and nest.source[-1] == 0
-        fill = COPY if is_picked else plan_host(nest.block(block))
+        fill = COPY if is_picked else plan_steps(nest.block(block))
         return _looped(nest, block, Stage(block, fill))
     if not axes:
         return COPY
@@ -188,7 +188,7 @@ def joined_repeats(row: int, source: int) -> int:
     `_JOINED`. Their number is chosen so that all runs lie alike (see `ALIKE`). A run is longer than
     any row in `_JOINED`, so runs are not joined again.
     """
-    if row != source or row not in _JOINED or not _machine.is_amd():
+    if row != source or row not in _JOINED or not machine.is_amd():
         return 0
     alike = ALIKE // gcd(ALIKE, row)
     return _JOINED_RUN // row // alike * alike
@@ -269,7 +269,7 @@ def column_axes(nest: Nest) -> int:
 
 def _line(word: int) -> int:
     """Return how wide rows of words of this size may be to be written in passes."""
-    return _LINE_OF_NUMBERS if word in NUMBERS and not _machine.is_amd() else _LINE
+    return _LINE_OF_NUMBERS if word in NUMBERS and not machine.is_amd() else _LINE
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:

@@ -1,22 +1,22 @@
-"""Estimates of what a plan costs on a CPU, in ns of one thread.
+"""Estimates of what the steps of a copy cost on a CPU, in ns of one thread.
 
 The figures are those of NumPy 2.4 on an AMD EPYC (Zen 4); two are those of an Intel Xeon, and serve
-for all processors but AMD's. The estimates lie a little above what most plans cost, so that a
+for all processors but AMD's. The estimates lie a little above what most steps cost, so that a
 library keeps its own loops where both are equally fast.
 """
 
 from math import ceil, prod
 
-from tileops import _machine
-from tileops._moves import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
-from tileops._plan_host import LOOPED, NUMBERS, plan_host, times_written
+from tileops._copies import machine
+from tileops._copies.host import LOOPED, NUMBERS, plan_steps, times_written
+from tileops._copies.steps import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
 
 _LEAST_COST = 20_000.0
-"""A plan that is a single copy; no plan costs less."""
+"""Steps that are a single `Copy`; no steps cost less."""
 _STEPS = 40_000.0
-"""A plan of several steps, which Python carries out."""
+"""Several steps, which Python carries out."""
 _PER_STEP = 3_000.0
-"""Each round of a loop of such a plan."""
+"""Each round of a loop of such steps."""
 _PER_ENTRY = 4.0
 """Each entry into the innermost loop of a copy; also each word whose size is not in `WORDS`."""
 _PER_WORD = 0.4
@@ -37,22 +37,22 @@ PER_BYTE = 0.025
 SHARED = 6 * 2**20
 """The fewest bytes for each thread: with fewer, a thread saves no more time than it takes to wake.
 
-Threads also wait for each other, because Python runs in only one of them at a time and a plan for
-short rows has many steps.
+Threads also wait for each other, because Python runs in only one of them at a time and copies of
+short rows take many steps.
 """
 _SHARED_COST = 600_000.0
 """The least cost of steps and bytes that is worth a thread, even with fewer bytes than `SHARED`."""
 
 
-def plan_cost(nest: Nest) -> float:
-    """Return what the steps of a plan cost, without the cost of the result's bytes."""
-    move = plan_host(nest)
+def steps_cost(nest: Nest) -> float:
+    """Return what the steps of a copy cost, without the cost of the result's bytes."""
+    move = plan_steps(nest)
     return (_LEAST_COST if move is COPY else _STEPS) + _move_cost(nest, move)
 
 
 def threads_for(nest: Nest) -> int:
     """Return how many threads a copy is worth, by its bytes or by the cost of its steps."""
-    cost = plan_cost(nest) + nest.nbytes * PER_BYTE
+    cost = steps_cost(nest) + nest.nbytes * PER_BYTE
     return max(1, nest.nbytes // SHARED, int(cost // _SHARED_COST))
 
 
@@ -84,6 +84,6 @@ def _move_cost(nest: Nest, move: Move) -> float:
 
 def _word_cost(word: int) -> float:
     """Return what it costs to write a word of this many bytes in a pass."""
-    if _machine.is_amd():
+    if machine.is_amd():
         return _PER_WORD
     return _PER_WORD_ELSEWHERE + word * _PER_BYTE_ELSEWHERE

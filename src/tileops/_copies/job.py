@@ -7,11 +7,11 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from tileops._moves import Move, Nest, Pairs, Slices, Stage, blocks, make_nest
+from tileops._copies.cost import steps_cost, threads_for
+from tileops._copies.host import cut, host_words, plan_steps
+from tileops._copies.rows import Chain, chain_cost, plan_rows
+from tileops._copies.steps import Move, Nest, Pairs, Slices, Stage, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
-from tileops._plan_cost import plan_cost, threads_for
-from tileops._plan_host import cut, host_words, plan_host
-from tileops._plan_rows import Chain, chain_cost, plan_rows
 from tileops._rules import TILE
 
 ALIGNMENT = 16
@@ -26,9 +26,9 @@ _WHOLE = 64
 """Elements of at least this many bytes may lie apart, because each fills whole cache lines."""
 
 _FEW = 512
-"""Up to this many rows are copied by one assignment in less time than by a plan."""
+"""Up to this many rows are copied by one assignment in less time than by planned steps."""
 _FEW_APART = 4096
-"""The same where the target has gaps or another order: there a plan takes longer to begin."""
+"""The same where the target has gaps or another order: there planned steps take longer to begin."""
 _LONG = 512
 """Rows of more bytes than this also take less time by one assignment, however many there are."""
 
@@ -77,17 +77,17 @@ def make_job(
 ) -> Job:
     """Plan a repetition between arrays of these strides, in bytes, and of this alignment."""
     nest = host_words(make_nest(plan, source, target, itemsize), alignment)
-    return Job(nest, plan_host(nest), threads_for(nest))
+    return Job(nest, plan_steps(nest), threads_for(nest))
 
 
 @lru_cache(maxsize=4096)
 def assigned_row(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int
 ) -> int:
-    """Return the bytes of a copy's rows if one assignment takes no longer than a plan, otherwise 0.
+    """Return the bytes of a copy's rows if one assignment is as fast as planned steps, otherwise 0.
 
-    That is the case for copies by one thread that have few rows or long ones. A plan saves some ns
-    for each row, but takes 3 to 40 µs to begin: the more Python the data have driven out of the
+    That is the case for copies by one thread that have few rows or long ones. Steps save some ns
+    for each row, but take 3 to 40 µs to begin: the more Python the data have driven out of the
     caches, the longer.
     """
     if make_job(plan, source, target, itemsize, ALIGNMENT).threads > 1:
@@ -115,7 +115,7 @@ def copy_cost(
     ordered = make_contiguous_job(plan, itemsize, ALIGNMENT)
     if ordered.chain and ordered.nest == job.nest:
         return chain_cost(job.nest, ordered.chain, is_new=False)
-    return plan_cost(job.nest) / min(job.threads, most_threads)
+    return steps_cost(job.nest) / min(job.threads, most_threads)
 
 
 @lru_cache(maxsize=4096)
@@ -136,7 +136,7 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def new_chain(plan: Plan, itemsize: int) -> Chain:
-    """Return the repetitions that make a new result, or () if a plan costs less."""
+    """Return the repetitions that make a new result, or () if planned steps cost less."""
     return plan_rows(_job_by_steps(plan, itemsize, ALIGNMENT).nest, is_new=True)
 
 
@@ -156,5 +156,5 @@ def make_parts(nest: Nest, threads: int) -> tuple[Part, ...]:
     parts = []
     for part in blocks(nest.sizes, cut(nest, threads)):
         sizes = tuple(along.stop - along.start for along in part)
-        parts.append(Part(part, plan_host(nest._replace(sizes=sizes))))
+        parts.append(Part(part, plan_steps(nest._replace(sizes=sizes))))
     return tuple(parts)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from math import gcd, prod
 from typing import NamedTuple
 
-from tileops._moves import WORDS, Nest, join_loops
+from tileops._copies.steps import WORDS, Nest, join_loops
 
 _WIDEST = WORDS[0]
 """The size, in bytes, of the widest load and store."""
