@@ -76,15 +76,15 @@ def test_always_planned_uses_a_plan_for_the_smallest_copies(monkeypatch):
     import torch
     from benchmarks.gpu.planning import always_planned
 
-    from tileops.execute import torch as executor
+    from tileops.execute import torch_bytes
 
     def repeat(*arguments):
         found.append(arguments)
         kernels.repeat(*arguments)
 
     found = []
-    monkeypatch.setattr(executor, "_is_on_gpu", lambda _: True)
-    monkeypatch.setattr(executor, "_cuda", lambda: SimpleNamespace(repeat=repeat))
+    monkeypatch.setattr(torch_bytes, "_is_on_gpu", lambda _: True)
+    monkeypatch.setattr(torch_bytes, "_cuda", lambda: SimpleNamespace(repeat=repeat))
     x = torch.arange(3)
     for planned in (True, False):
         with always_planned("cuda") if planned else contextlib.nullcontext():

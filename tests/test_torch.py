@@ -558,7 +558,7 @@ def test_a_torch_without_a_private_name_makes_all_copies_itself():
     code = """
 from importlib import reload
 import torch, torch._dynamo, torch.func, torch.utils._device
-from tileops.execute import executors, host
+from tileops.execute import executors, host, torch_bytes
 from tileops.execute import torch as executor
 import tileops
 host.write = host.new = None
@@ -576,11 +576,13 @@ for owner, name in (
 ):
     function = getattr(owner, name)
     delattr(owner, name)
+    reload(torch_bytes)
     executors[torch.Tensor] = reload(executor).executor
     setattr(owner, name, function)
     assert tileops.tile(x, 4, out=out.zero_()) is out
     assert torch.equal(tileops.tile(x, 4), x.repeat(1, 4)) and torch.equal(out, x.repeat(1, 4))
 del torch.utils._device.DeviceContext
+reload(torch_bytes)
 executors[torch.Tensor] = reload(executor).executor
 try:
     tileops.tile(x, 4, out=out)

@@ -70,15 +70,15 @@ class Driver:
 
 def install(monkeypatch, driver, nvrtc_version):
     """Replace NVIDIA's bindings by a stand-in, and treat tensors of the CPU as a GPU's."""
-    from tileops.execute import torch as executor
+    from tileops.execute import torch_bytes
 
     bindings = ModuleType("cuda.bindings")
     bindings.driver, bindings.runtime = driver, driver
     bindings.nvrtc = SimpleNamespace(nvrtcVersion=nvrtc_version)
     monkeypatch.setitem(sys.modules, "cuda", ModuleType("cuda"))
     monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
-    monkeypatch.setattr(executor, "_is_on_gpu", lambda _: True)
-    monkeypatch.setattr(executor, "_FEWEST", 1)
+    monkeypatch.setattr(torch_bytes, "_is_on_gpu", lambda _: True)
+    monkeypatch.setattr(torch_bytes, "_FEWEST", 1)
     monkeypatch.setattr(host, "LEAST", 1)
 
 
@@ -88,7 +88,7 @@ def driver(monkeypatch):
     import torch
 
     import tileops.execute
-    from tileops.execute import torch as executor
+    from tileops.execute import torch_bytes
 
     found = Driver()
     install(monkeypatch, found, lambda: (Result.CUDA_SUCCESS, 13, 0))
@@ -97,7 +97,7 @@ def driver(monkeypatch):
     torch_cuda = module_from_spec(spec)
     spec.loader.exec_module(torch_cuda)
     monkeypatch.setattr(torch_cuda, "_compiled", found.compiled)
-    monkeypatch.setattr(executor, "_cuda", lambda: torch_cuda)
+    monkeypatch.setattr(torch_bytes, "_cuda", lambda: torch_cuda)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: -1)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda _: 7, raising=False)
@@ -215,7 +215,7 @@ def test_torchs_own_kernel_is_used_without_bindings_or_compiler(monkeypatch, mis
     import torch
 
     import tileops.execute
-    from tileops.execute import torch as executor
+    from tileops.execute import torch_bytes
 
     def fail():
         raise RuntimeError("the compiler is not found")
@@ -225,8 +225,8 @@ def test_torchs_own_kernel_is_used_without_bindings_or_compiler(monkeypatch, mis
         monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     monkeypatch.delitem(sys.modules, "tileops.execute.torch_cuda", raising=False)
     monkeypatch.delattr(tileops.execute, "torch_cuda", raising=False)
-    monkeypatch.setattr(executor, "_cuda", executor._cuda.__wrapped__)
-    assert executor._cuda() is None
+    monkeypatch.setattr(torch_bytes, "_cuda", torch_bytes._cuda.__wrapped__)
+    assert torch_bytes._cuda() is None
     assert tileops.tile(torch.arange(8), 3).tolist() == [*range(8)] * 3
     out = torch.empty(24, dtype=torch.int64)
     assert tileops.tile(torch.arange(8), 3, out=out).tolist() == [*range(8)] * 3

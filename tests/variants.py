@@ -106,13 +106,15 @@ def set_thresholds(monkeypatch, name):
         monkeypatch.setattr(torch, "HUGE", 1)
         cost = importlib.import_module("tileops.execute.torch_cost")
         monkeypatch.setattr(cost, "_PER_ROW", 1e9)
-    for library in {"torch", "cupy"} & sys.modules.keys() if name != "measured" else ():
-        module = importlib.import_module(f"tileops.execute.{library}")
-        monkeypatch.setattr(module, "_FEWEST", 1)
+        torch_bytes = importlib.import_module("tileops.execute.torch_bytes")
+        monkeypatch.setattr(torch_bytes, "_FEWEST", 1)
+    if name != "measured" and "cupy" in sys.modules:
+        cupy = importlib.import_module("tileops.execute.cupy")
+        monkeypatch.setattr(cupy, "_FEWEST", 1)
     if name == "device":
-        torch = importlib.import_module("tileops.execute.torch")
-        monkeypatch.setattr(torch, "_is_on_gpu", lambda _: True)
-        monkeypatch.setattr(torch, "_cuda", lambda: kernels)
+        torch_bytes = importlib.import_module("tileops.execute.torch_bytes")
+        monkeypatch.setattr(torch_bytes, "_is_on_gpu", lambda _: True)
+        monkeypatch.setattr(torch_bytes, "_cuda", lambda: kernels)
     forget_plans()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 THRESHOLDS = {
     "cuda": [
-        ("tileops.execute.torch", "_FEWEST"),
+        ("tileops.execute.torch_bytes", "_FEWEST"),
         ("tileops.execute.cupy", "_FEWEST"),
         ("tileops.execute.host", "LEAST"),
     ],

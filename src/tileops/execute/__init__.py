@@ -104,10 +104,10 @@ def find_executor(x: Any) -> Executor | None:
         return executor
     if _is_torch(x):
         # torch.compile traces this import, and would break the graph at `import_module`.
-        from tileops.execute import torch  # noqa: PLC0415
+        from tileops.execute import torch, torch_bytes  # noqa: PLC0415
 
-        if type(x) in torch.PLAIN and not is_compiling():
-            executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
+        if type(x) in torch_bytes.PLAIN and not is_compiling():
+            executors.update(dict.fromkeys(torch_bytes.PLAIN, torch.executor))
         return torch.executor
     executor = _others.get(type(x))
     if executor is not None:
@@ -189,6 +189,6 @@ executors[np.ndarray] = executor_named("numpy")
 # of the table would have to be compiled again.
 if "torch" in sys.modules:
     with suppress(ImportError, AttributeError):  # it may be blocked, broken, or half imported
-        from tileops.execute import torch
+        from tileops.execute import torch, torch_bytes
 
-        executors.update(dict.fromkeys(torch.PLAIN, torch.executor))
+        executors.update(dict.fromkeys(torch_bytes.PLAIN, torch.executor))

@@ -1,48 +1,32 @@
 """PyTorch: tensors on any device, with their gradients."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import strided
-from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.jit import is_tracing
-from torch.profiler import record_function
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan, sum_steps
 from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
-from tileops.execute import _out, device, host
-from tileops.execute._memory import Memory, as_array
+from tileops.execute import _out, host
 from tileops.execute.allocating import HUGE, prefer_huge_pages
 from tileops.execute.array_api import Executor, native, wide_dtype
-from tileops.execute.torch_cost import steps_cost_less
-
-try:
-    # These tell whether anything else has to see an operation. Only `_is_tracing` has a public
-    # name: `torch.jit.is_tracing`, which takes several times as long, but which TorchDynamo traces.
-    from torch._C import (
-        DispatchKey,
-        _are_functorch_transforms_active,
-        _dispatch_tls_is_dispatch_key_excluded,
-        _is_torch_function_mode_enabled,
-        _is_tracing,
-        _len_torch_dispatch_stack,
-    )
-    from torch.autograd import _profiler_enabled
-    from torch.overrides import _get_current_function_mode_stack
-except ImportError:  # private names may be missing in another version of PyTorch
-    _HAS_PRIVATE_NAMES = False
-else:
-    _HAS_PRIVATE_NAMES = hasattr(forward_ad, "_current_level")
-
-try:
-    from torch.utils._device import DeviceContext
-except ImportError:  # the class is private, and may be missing
-    DeviceContext = None
+from tileops.execute.torch_bytes import (
+    PLAIN,
+    address,
+    check_stored,
+    is_plain,
+    is_private,
+    is_recording,
+    is_stored,
+    memory,
+    move,
+    pays,
+)
 
 _AS_BYTES = frozenset(
     getattr(torch, name)
@@ -64,15 +48,6 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 _MOST_SUMMED = 64
 """The most axes that a tensor may have for PyTorch to sum over some of them."""
-
-_FEWEST = 3 * 2**23
-"""The fewest elements of a result on a GPU for which our own kernel saves time."""
-
-PLAIN = (torch.Tensor, torch.nn.Parameter)
-"""Classes of tensors that consist of nothing but their bytes."""
-
-_MOVED = PLAIN if _HAS_PRIVATE_NAMES else ()
-"""The classes whose bytes are moved here."""
 
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
@@ -183,20 +158,20 @@ class Torch(Executor):
         """Repeat into new memory."""
         if x.element_size() == 1 and x.dtype in _AS_BYTES and not x.requires_grad:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
-        if plan.nbytes == 0 or not _is_plain(x):
+        if plan.nbytes == 0 or not is_plain(x):
             # In an ONNX model, `repeat` becomes an Expand and a Tile; `tile` becomes a Tile, with a
             # Reshape before it where axes are new.
             return (x.tile if x.ndim == len(plan.repeats) else x.repeat)(plan.repeats)
-        is_recorded = x.requires_grad and _is_recording() and not x.is_inference()
+        is_recorded = x.requires_grad and is_recording() and not x.is_inference()
         if plan.nbytes < host.LEAST:
             return _repeat(x, plan, is_recorded)
-        is_moved = _pays(x, plan)
+        is_moved = pays(x, plan)
         is_ours = (
             is_moved
             or (x.is_cpu and plan.nbytes >= HUGE)
             or (is_recorded and len(_sum_steps(x, plan)) > 1)  # PyTorch would sum all axes at once
         )
-        if not (is_ours and _is_private(x) and _is_stored(x)):
+        if not (is_ours and is_private(x) and is_stored(x)):
             return _repeat(x, plan, is_recorded)
         if is_recorded:
             return _Repeat.apply(x, plan, is_moved)
@@ -246,7 +221,7 @@ class Torch(Executor):
             raise DTypeError(
                 f"{name}: out= works between dense tensors that are not quantised; omit out="
             )
-        if _is_recording() and (x.requires_grad or out.requires_grad):
+        if is_recording() and (x.requires_grad or out.requires_grad):
             raise OutputError(
                 f"{name}: out= records no gradient, and the input or out requires one; "
                 f"omit out=, or call under torch.no_grad()"
@@ -258,18 +233,16 @@ class Torch(Executor):
             )
         _out.check_layout(name, x, out, plan.shape)
         if not x.is_meta:
-            _check_stored(name, "the input", x)
-            _check_stored(name, "out", out)
+            check_stored(name, "the input", x)
+            check_stored(name, "out", out)
             are_runs = x.is_contiguous() and out.is_contiguous()
-            if not (are_runs and _out.are_apart(_address(x), x.nbytes, _address(out), out.nbytes)):
-                _out.check_memory(name, _memory(x), _memory(out))
-            if _pays(x, plan, out.stride()) and all(
-                _is_plain(t) and _is_private(t) for t in (x, out)
-            ):
+            if not (are_runs and _out.are_apart(address(x), x.nbytes, address(out), out.nbytes)):
+                _out.check_memory(name, memory(x), memory(out))
+            if pays(x, plan, out.stride()) and all(is_plain(t) and is_private(t) for t in (x, out)):
                 if not out.is_inference():
                     # Before a byte is written, because an interrupt may stop the write halfway.
                     torch.autograd.graph.increment_version(out)
-                if _move(x, plan, out):
+                if move(x, plan, out):
                     return
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
@@ -333,7 +306,7 @@ def _repeat(x: Any, plan: Plan, is_recorded: bool) -> Any:
         # PyTorch reads single sizes faster than a tuple; at a rank of 0 there are no sizes to read.
         spread = x.expand(*plan.shape) if plan.shape else x
         return spread.clone(memory_format=torch.contiguous_format)
-    if x.is_contiguous() and not is_recorded and (x.is_cpu or _is_on_gpu(x)):
+    if x.is_contiguous() and not is_recorded and (x.is_cpu or x.is_cuda):
         # In 0.8 µs less than a reshape and an expand. Its gradient would take longer than theirs,
         # and round 16-bit floats once for each axis. Some devices have no strides.
         return x.as_strided(plan.spread, plan.spread_strides).reshape(*plan.shape)
@@ -343,118 +316,13 @@ def _repeat(x: Any, plan: Plan, is_recorded: bool) -> Any:
     return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
 
 
-def _is_plain(x: Any) -> bool:
-    """Whether a tensor is of no subclass, holds its values as they are, and nothing else sees it.
-
-    A trace would keep the sizes that a copy in several steps is given, and transforms of torch.func
-    have rules of their own for each step.
-    """
-    return (
-        type(x) in _MOVED
-        and not (x.is_conj() or x.is_neg() or x.is_quantized)
-        and not (_is_tracing() or _len_torch_dispatch_stack() or _are_functorch_transforms_active())
-        and not (_is_torch_function_mode_enabled() and _is_intercepted())
-    )
-
-
-def _is_intercepted() -> bool:
-    """Whether any mode other than a default device intercepts functions."""
-    return any(type(mode) is not DeviceContext for mode in _get_current_function_mode_stack())
-
-
-def _pays(x: Any, plan: Plan, strides: tuple[int, ...] | None = None) -> bool:
-    """Whether moving a tensor's bytes ourselves may take less time than PyTorch's copy.
-
-    `strides` are the strides of `out`, if there is one.
-    """
-    if len(plan.shape) > MOST_AXES:
-        return False
-    if _is_on_gpu(x):
-        return device.pays(plan, x.element_size(), _FEWEST) and _cuda() is not None
-    return (
-        x.is_cpu
-        and plan.nbytes >= host.LEAST
-        and steps_cost_less(plan, x.stride(), strides, torch.get_num_threads())
-    )
-
-
-def _is_on_gpu(x: Any) -> bool:
-    """Whether a tensor lies in the memory of a GPU."""
-    return x.is_cuda  # type: ignore[no-any-return]
-
-
-def _is_recording() -> bool:
-    """Whether PyTorch records gradients, which it may not do although they are enabled.
-
-    It does not in inference mode, nor in a `__torch_dispatch__`, which autograd calls.
-    """
-    return (
-        torch.is_grad_enabled()
-        and not torch.is_inference_mode_enabled()
-        and not (
-            _HAS_PRIVATE_NAMES
-            and _dispatch_tls_is_dispatch_key_excluded(DispatchKey.AutogradFunctionality)
-        )
-    )
-
-
-def _is_private(x: Any) -> bool:
-    """Whether the bytes of a plain tensor may be moved behind PyTorch's back.
-
-    They may not be under forward gradients, which have to see every operation.
-    """
-    return forward_ad._current_level < 0 and _address(x) != 0  # noqa: SLF001 (no public name)
-
-
-def _is_stored(x: Any) -> bool:
-    """Whether a tensor's storage has all of its elements, which a resized storage may lack.
-
-    PyTorch's own operations then raise an error.
-    """
-    elements = x.numel()
-    if elements == 0:
-        return True
-    if not x.is_contiguous():
-        elements = 1 + sum(s * (n - 1) for n, s in zip(x.shape, x.stride(), strict=True))
-    end = x.storage_offset() + elements
-    return bool(x.untyped_storage().nbytes() >= end * x.element_size())
-
-
 def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
     result = x.new_empty(plan.shape)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
-    if not (is_moved and _move(x, plan, result)):
+    if not (is_moved and move(x, plan, result)):
         result.view(plan.spread).copy_(x.reshape(plan.split))
     return result
-
-
-def _move(x: Any, plan: Plan, out: Any) -> bool:
-    """Write the repetition of `x` into `out`; return False if PyTorch's own copy has to do it."""
-    if _profiler_enabled():
-        with record_function("tileops::repeat"):
-            return _move_bytes(x, plan, out)
-    return _move_bytes(x, plan, out)
-
-
-def _move_bytes(x: Any, plan: Plan, out: Any) -> bool:
-    if not _is_on_gpu(x):
-        written = as_array(_memory(out), writable=True)
-        host.write(as_array(_memory(x)), plan, written, torch.get_num_threads())
-        return True
-    return _cuda().repeat(x, plan, out)  # type: ignore[no-any-return]
-
-
-@cache
-def _cuda() -> Any:
-    """Return the module that launches kernels, or None if none can be compiled here."""
-    if torch.version.hip:
-        return None
-    try:
-        from tileops.execute import torch_cuda  # noqa: PLC0415 (few machines have a GPU)
-    except (ImportError, RuntimeError):
-        return None
-    return torch_cuda
 
 
 class _Repeat(torch.autograd.Function):  # type: ignore[misc]
@@ -475,42 +343,6 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
                 gradient = gradient.to_dense()
             total = executor.sum("tile", gradient, ctx.plan, ctx.shape)
         return total, None, None
-
-
-def _memory(x: Any) -> Memory:
-    size = x.element_size()
-    return Memory(_address(x), tuple(x.shape), tuple(s * size for s in x.stride()), size, x)
-
-
-def _check_stored(name: str, which: str, tensor: Any) -> None:
-    """Refuse a tensor without an address, and a tensor whose storage lacks some of its elements."""
-    if _address(tensor) == 0 and tensor.numel() != 0 and not _is_freed(tensor):
-        raise OutputError(
-            f"{name}: {which} is {type_name(type(tensor))} without an address (traced, fake, "
-            f"distributed, or inside torch.func), so that an overlap of input and out cannot be "
-            f"ruled out; omit out="
-        )
-    if not _is_stored(tensor):
-        raise OutputError(
-            f"{name}: {which} has shape {tuple(tensor.shape)}, but its storage was resized to "
-            f"fewer bytes than that takes; pass a tensor whose storage holds all of its elements"
-        )
-
-
-def _is_freed(x: Any) -> bool:
-    """Whether a tensor's storage has been resized to nothing."""
-    try:
-        return x.untyped_storage().nbytes() == 0  # type: ignore[no-any-return]
-    except RuntimeError:  # the tensor has no storage
-        return False
-
-
-def _address(x: Any) -> int:
-    """Return the address of the first element, or 0 for a tensor without memory of its own."""
-    try:
-        return x.data_ptr()  # type: ignore[no-any-return]
-    except RuntimeError:
-        return 0
 
 
 executor = Torch()
