@@ -38,16 +38,18 @@ class Plan(NamedTuple):
     """Whether a view with zero strides can be the result: no axes merge, or the result is empty."""
     is_identity: bool
     """Whether the result equals the input and has the same axes."""
+
+    # In memory; 0 and () if the result has no bytes or a symbolic size, or while PyTorch
+    # traces or compiles.
     nbytes: int
-    """The bytes of the result; 0 if a size is symbolic, and while PyTorch traces or compiles."""
+    """The bytes of the result."""
     row: int
     """The number of elements in the innermost part of the input that is repeated as a whole, or in
-    all of the input if no axis is repeated; 0 where `make_plan` finds no `nbytes`."""
+    all of the input if no axis is repeated."""
     strides: tuple[int, ...]
-    """The strides of a contiguous input's view, in bytes; () if the result is no such view."""
+    """The strides in bytes of the result as a view of a contiguous input, if it can be one."""
     spread_strides: tuple[int, ...]
-    """The strides of a contiguous input's view of shape `spread`, in elements; () where `make_plan`
-    finds no `nbytes`."""
+    """The strides in elements of a contiguous input's view of shape `spread`."""
 
 
 # Plans are compared and hashed by identity. Otherwise a cache with plans in its keys would hash all
@@ -108,38 +110,39 @@ def make_plan(
         n = prod(padded)
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
     nbytes = prod(result) * itemsize if itemsize and all(map(known, result)) else 0
-    strides: tuple[int, ...] = ()
-    spread_strides: tuple[int, ...] = ()
-    if nbytes:
-        in_order = enumerate(contiguous(tuple(split), 1))
-        spread_strides = tuple(0 if axis in repeated else step for axis, step in in_order)
-    if nbytes and not merges:
-        pairs = zip(contiguous(padded, itemsize), repeats, strict=True)
-        strides = tuple(stride if is_equal(r, 1) else 0 for stride, r in pairs)
-    return Plan(
+    plan = Plan(
         padded=padded,
         repeats=tuple(repeats),
         split=tuple(split),
         spread=tuple(spread),
         shape=result,
-        merges=merges,
         repeated=tuple(repeated),
+        merges=merges,
         is_view=not merges or is_empty(result),
         is_identity=not repeated and len(padded) == len(shape),
-        nbytes=nbytes,
-        row=_row(padded, repeats) if nbytes else 0,
-        strides=strides,
-        spread_strides=spread_strides,
+        nbytes=0,
+        row=0,
+        strides=(),
+        spread_strides=(),
     )
+    return _in_memory(plan, nbytes, itemsize) if nbytes else plan
 
 
-def _row(padded: tuple[int, ...], repeats: list[int]) -> int:
+def _in_memory(plan: Plan, nbytes: int, itemsize: int) -> Plan:
+    """Add to a plan of numbers what holds where the input lies contiguous in memory."""
     row = 1
-    for n, r in zip(reversed(padded), reversed(repeats), strict=True):
+    for n, r in zip(reversed(plan.padded), reversed(plan.repeats), strict=True):
         row *= n
-        if not is_equal(r, 1):
+        if r != 1:
             break
-    return row
+    strides: tuple[int, ...] = ()
+    if not plan.merges:
+        steps = zip(contiguous(plan.padded, itemsize), plan.repeats, strict=True)
+        strides = tuple(step if r == 1 else 0 for step, r in steps)
+    spread_strides = tuple(
+        0 if axis in plan.repeated else step for axis, step in enumerate(contiguous(plan.split, 1))
+    )
+    return plan._replace(nbytes=nbytes, row=row, strides=strides, spread_strides=spread_strides)
 
 
 @lru_cache(maxsize=4096)
