@@ -1,4 +1,4 @@
-"""What the README says of the libraries' own operations still holds, and is right here."""
+"""What docs/guide.md says of the libraries' own operations still holds, and is right here."""
 
 import subprocess
 import sys
