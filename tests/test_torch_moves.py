@@ -12,7 +12,9 @@ pytestmark = [pytest.mark.library("torch"), pytest.mark.usefixtures("thresholds"
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch")
+    import torch
+
+    return torch
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ LIMIT = 2**63 - 1
 """The largest size, number of elements and number of bytes: a signed 64-bit integer's maximum."""
 
 _ENOUGH = 2 * 63
-"""This many sizes of 2 or more multiply to more than errors write in full (see `show`)."""
+"""The product of this many sizes of 2 or more is at least 2**126, which errors write as a power of
+two, so that the exact product is not needed."""
 
 
 class Argument(NamedTuple):

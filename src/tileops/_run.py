@@ -41,7 +41,7 @@ def run(
     if max_bytes is not None:
         check_limit(operator.argument, plan.shape, executor.itemsize(x), max_bytes)
     if out is None:
-        return executor.copy(x, plan) if copy else executor.either(x, plan)
+        return executor.copy(x, plan) if copy else executor.view_or_copy(x, plan)
     executor.write(operator.name, x, plan, out)
     return out
 

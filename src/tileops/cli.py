@@ -177,7 +177,7 @@ def _apply(
     shape = execute.executor_named("numpy").plan(operator, x, tuple(counts)).shape
     if max_bytes is not None:
         check_limit(argument, shape, x.itemsize, max_bytes)
-    executor, carried = _carry(library, x, device)
+    executor, carried = _to_library(library, x, device)
 
     def fill(out: Any) -> None:
         if carried is x:
@@ -209,7 +209,7 @@ def _say(text: str, stream: TextIO | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _carry(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
+def _to_library(library: str, x: Any, device: str | None) -> tuple[Executor, Any]:
     if library not in execute.LIBRARIES:
         raise CommandError(
             f"--library {library} is not known; use one of {', '.join(execute.LIBRARIES)}"

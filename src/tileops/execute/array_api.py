@@ -58,7 +58,8 @@ class Executor:
     max_rank: int | None = 64
     """The most axes of an array, None for no limit; most libraries build on NumPy, which has 64.
 
-    A lower limit would have no effect, because plans of up to `MOST_AXES` axes are not checked.
+    It is checked only for results of more than `MOST_AXES` axes; a lower limit is left to the
+    library's own error.
     """
 
     int64: Any = None
@@ -157,7 +158,7 @@ class Executor:
         """
         return x if plan.is_identity else None
 
-    def either(self, x: Any, plan: Plan) -> Any:
+    def view_or_copy(self, x: Any, plan: Plan) -> Any:
         """Return a view or a copy where `view` returned None; unless overridden, a copy."""
         return self.copy(x, plan)
 
@@ -255,7 +256,7 @@ class Standard(Executor):
         """Return the array that a proxy stands for: not every function takes the proxy itself."""
         return x if x.__class__ is type(x) else self.namespace(x).reshape(x, x.shape)
 
-    def either(self, x: Any, plan: Plan) -> Any:
+    def view_or_copy(self, x: Any, plan: Plan) -> Any:
         """Return what the library's own `broadcast_to` returns, where that is the result."""
         xp = self.namespace(x)
         if not plan.merges:

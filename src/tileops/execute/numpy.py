@@ -88,7 +88,7 @@ class NumPy(Executor):
         if not plan.is_view:
             return None
         if not _has_own_functions(x):
-            return _carry(x, _broadcast, plan)
+            return _with_metadata(x, _broadcast, plan)
         # A result that merges axes and still is a view is empty, so `_tile` copies nothing.
         return self._tile(x, plan) if plan.merges else np.broadcast_to(x, plan.shape, subok=True)
 
@@ -96,7 +96,7 @@ class NumPy(Executor):
         """Write into new memory."""
         if type(x) is np.ndarray:
             return host.new(x, plan)
-        return self._tile(x, plan) if _has_own_functions(x) else _carry(x, host.new, plan)
+        return self._tile(x, plan) if _has_own_functions(x) else _with_metadata(x, host.new, plan)
 
     @staticmethod
     def _tile(x: Any, plan: Plan) -> Any:
@@ -174,7 +174,7 @@ def _broadcast(values: Any, plan: Plan) -> Any:
     return spread(np, values, plan).reshape(plan.shape)
 
 
-def _carry(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
+def _with_metadata(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     """Make the result from an array's values, and give it what the array's class adds to them."""
     if x.__class__ in PLAIN or isinstance(x, np.generic):
         return make(_as_array(x), plan)

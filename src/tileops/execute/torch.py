@@ -307,8 +307,9 @@ def _repeat(x: Any, plan: Plan, is_recorded: bool) -> Any:
         spread = x.expand(*plan.shape) if plan.shape else x
         return spread.clone(memory_format=torch.contiguous_format)
     if x.is_contiguous() and not is_recorded and (x.is_cpu or x.is_cuda):
-        # In 0.8 µs less than a reshape and an expand. Its gradient would take longer than theirs,
-        # and round 16-bit floats once for each axis. Some devices have no strides.
+        # One call in place of a reshape and an expand, which saves 0.8 µs. It is not used where a
+        # gradient is recorded, because its own is slower and rounds 16-bit floats once for each
+        # axis, nor on other devices, some of which have no strides.
         return x.as_strided(plan.spread, plan.spread_strides).reshape(*plan.shape)
     # A reshape that merges axes has to copy, except if the input itself has a stride of 0.
     if 0 in x.stride():

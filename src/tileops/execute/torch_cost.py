@@ -34,9 +34,9 @@ def steps_cost_less(
     Strides are in elements; `target` is None for a C-contiguous target.
     """
     target = target or contiguous(plan.shape, 1)
-    nest = make_nest(plan, source, target, 1)
+    nest = make_nest(plan, source, target, 1)  # in elements, as PyTorch's strides are
     sizes, elements, apart = nest.sizes, nest.nbytes, 0
-    if elements > sizes[-1] == 1:
+    if sizes[-1] == 1 and elements > 1:  # the source has no runs: it repeats, or has gaps
         sizes, apart = sizes[:-1], elements if nest.source[-2] else 0
     time = prod(sizes[:-2]) * _PER_CALL + prod(sizes[:-1]) * _PER_ROW + apart * PER_APART
     if elements >= _GRAIN:
