@@ -285,6 +285,19 @@ def test_an_image_that_memory_cannot_hold_may_be_saved_as_npy(tmp_path):
     refused(done, "y.png: Unable to allocate", "use smaller counts, or save as .npy")
 
 
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        (("tile", "x.npy", "y.npy"), "parameter --repeats is missing"),
+        (("tile", "x.npy", "--repeats", 2), "parameter DST is missing"),
+        (("expand", "x.npy", "y.npy", "--repeats", 2), "parameter --shape is missing"),
+        (("tile", "x.npy", "y.npy", "--repeats", 2, "--library"), "--library requires an argument"),
+    ],
+)
+def test_a_missing_argument_is_named(tmp_path, words, part):
+    refused(run(*words, cwd=tmp_path), part, "SRC DST")
+
+
 def test_files_come_before_the_options(tmp_path):
     for words in (("--repeats", 2, "x.npy", "y.npy"), ("x.npy", "--repeats", 2, "y.npy")):
         refused(run("tile", *words, cwd=tmp_path), "SRC DST --repeats", "the files come first")

@@ -14,7 +14,7 @@ from tileops._run import run
 from tileops.execute.array_api import Executor
 
 try:
-    from cyclopts import App, CycloptsError, Parameter, Token, validators
+    from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token, validators
     from rich.console import Console
     from rich.table import Table
 
@@ -243,6 +243,12 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def _explain(error: Exception) -> str:
+    text = _one_line(error)
+    is_missing = isinstance(error, MissingArgumentError) and error.keyword is None
+    return text.replace("requires an argument", "is missing") if is_missing else text
+
+
 def _usage(error: CycloptsError) -> str:
     """Return the usage of a command, with the order of its words, if the error is about one."""
     usage = app[error.command_chain[0]].usage if error.command_chain else None
@@ -265,5 +271,5 @@ def main() -> None:
         tileops.TileOpsError,
     ) as error:
         usage = _usage(error) if isinstance(error, CycloptsError) else ""
-        _say(f"tileops: {_one_line(error)}{usage}", sys.stderr)
+        _say(f"tileops: {_explain(error)}{usage}", sys.stderr)
         sys.exit(2)
