@@ -318,6 +318,7 @@ def test_a_sequence_that_goes_on_without_an_end_has_as_many_counts_as_its_length
     for call in (tileops.tile, tileops.onnx.tile, tileops.openvino.tile):
         assert call(np.ones((1, 2)), Endless()).shape == (3, 6)
     assert tileops.tile_shape(Endless(), Endless()) == (9, 9)
+    assert tileops.directml.TensorDesc("FLOAT32", Endless()).sizes == (3, 3)
 
 
 FAILING = {

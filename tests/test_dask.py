@@ -104,6 +104,13 @@ def test_empty_arrays_of_a_model_are_run(da):
             assert np.asarray(y).shape == y.shape
 
 
+def test_a_single_count_is_refused_before_it_is_computed(never):
+    count = never[0, 0].astype(np.int64)
+    for call in (tileops.onnx.tile, tileops.onnx.expand, tileops.openvino.tile):
+        with pytest.raises(ValueError, match="must be one-dimensional"):
+            call(np.ones(1), count)
+
+
 def test_chunks_along_the_last_of_64_axes_are_repeated(da):
     values = np.arange(6).reshape(2, 3)
     for ones, repeats in ((0, (1,) * 63 + (2,)), (62, (2,))):

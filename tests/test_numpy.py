@@ -167,6 +167,12 @@ def test_masked_scalars_are_masked_arrays_of_rank_0(x, values):
         tileops.tile(x, 2, out=np.zeros(2, x.dtype))
 
 
+def test_a_masked_scalar_keeps_its_hard_mask():
+    x = np.ma.array([(1, 2.0)], "i2,f8", mask=[(0, 1)], hard_mask=True)[0]
+    assert tileops.tile(x, 2).hardmask
+    assert not tileops.tile(np.ma.masked, 2).hardmask
+
+
 def test_the_adjoint_of_a_masked_scalar_is_masked():
     assert tileops.tile_adjoint(np.ma.masked, (), ()).tolist() is None
 

@@ -172,13 +172,11 @@ def _read_array(
         _check_dtype(argument, where, executor, array)
     if rank == 1 and exceeds(shape[0], MOST_COUNTS):
         raise _too_many(argument, shape[0])
-    is_vector = rank == 1 or bool(where) or not argument.is_vector
-    if rank == 0 and is_vector and executor is input_executor and executor.is_symbolic(array):
-        return (array,)
-    values = tuple(values_of(argument, where, executor, array))
-    if not is_vector:  # last, because a single count of a wrong dtype has no remedy
+    if rank == 0 and argument.is_vector and not where:
         raise _not_a_vector(argument, (), "reshape it to (1,)")
-    return read_counts(argument, values, input_executor)
+    if rank == 0 and executor is input_executor and executor.is_symbolic(array):
+        return (array,)
+    return read_counts(argument, tuple(values_of(argument, where, executor, array)), input_executor)
 
 
 def _not_a_vector(argument: Argument, shape: tuple[int, ...], remedy: str) -> Exception:

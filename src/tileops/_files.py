@@ -63,7 +63,7 @@ _HEADER_LENGTHS = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 """How many bytes tell a header's length, by the version of the format of .npy files."""
 
 _LONGEST_HEADER = 10_000
-"""The most bytes of a header that NumPy reads from a file that is not trusted."""
+"""The most bytes of a header that are read; NumPy's own limit is as many characters."""
 
 
 class FileError(ValueError):
@@ -106,12 +106,18 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
         start, digits = file.tell(), _HEADER_LENGTHS[version]
         length = int.from_bytes(file.read(digits), "little")
         if length > _LONGEST_HEADER:
-            raise FileError(f"{path}: its header has {length} bytes; {_LONGEST_HEADER} are read")
+            raise FileError(
+                f"{path}: its header has {length} bytes, and at most {_LONGEST_HEADER} are read; "
+                f"shorten the names of its fields"
+            )
         file.seek(start)
         # The third version differs from the second only in the characters of field names.
         is_first = version == (1, 0)
         read_header = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
-        shape, _, _ = read_header(file)
+        try:
+            shape, _, _ = read_header(file)
+        except MemoryError as error:  # by Python's parser, for brackets or signs in many levels
+            raise FileError(f"{path}: its header cannot be parsed") from error
     # With elements of zero bytes, NumPy would divide by zero here, which ends the process.
     if any(size < 0 for size in shape):
         raise FileError(f"{path}: its shape is {shape}; no size may be negative")

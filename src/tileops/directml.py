@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from tileops._counts import MOST_COUNTS, is_array, is_sequence, read_counts
@@ -342,7 +343,10 @@ _OPERATORS = {level: _at(level) for level in _LEVELS}
 def _tuple(value: Any) -> Any:
     try:
         is_list = is_sequence(value) or (is_array(value) and len(value.shape) == 1)
-        return tuple(value) if is_list and len(value) <= MOST_COUNTS else value
+        # An iteration may go on without an end.
+        return tuple(islice(value, len(value))) if is_list and len(value) <= MOST_COUNTS else value
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 (anybody's code, or an unknown size, which `check` refuses)
         return value
 

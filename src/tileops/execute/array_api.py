@@ -274,7 +274,7 @@ class Standard(Executor):
             part = xp.reshape(x, plan.padded)[nothing]
         try:
             return xp.tile(part, tuple(r or 1 for r in plan.repeats))
-        except TypeError:  # its tile may lack a dtype: those of ndonnx that hold missing values
+        except TypeError:  # its tile may lack a dtype: in ndonnx dates, and what may be missing
             return super().copy(x, plan)
 
     def is_integer(self, array: Any) -> bool:

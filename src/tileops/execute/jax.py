@@ -222,10 +222,9 @@ def _kept_zero(dtype: Any, device: Any) -> Any:
 def _repeat(x: Any, plan: Plan, is_divided: bool) -> Any:
     if plan.is_identity:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
-    if is_divided and is_empty(plan.shape):
-        return _zeros(x, plan.shape)
     if not plan.merges and all(map(_is_size, plan.shape)):
-        return jnp.broadcast_to(x, plan.shape)
+        result = jnp.broadcast_to(x, plan.shape)
+        return _replicated(result) if is_divided and is_empty(plan.shape) else result
     if is_divided and all(map(known, plan.repeats)):
         return _concatenate(x, plan)
     return jnp.tile(x, plan.repeats)
@@ -244,6 +243,8 @@ def _concatenate(x: Any, plan: Plan) -> Any:
 
     JAX's own tile would replicate the array, or refuse it.
     """
+    if is_empty(plan.shape):
+        return _zeros(x, plan.shape)
     if x.dtype in _TWO_BITS:
         return _concatenate(x.astype(jnp.int8), plan).astype(x.dtype)
     axes = list(zip(plan.padded, plan.repeats, strict=True))
@@ -252,6 +253,14 @@ def _concatenate(x: Any, plan: Plan) -> Any:
         if not is_equal(n, 1):
             x = _side_by_side(x, axis, r)
     return x
+
+
+def _replicated(x: Any) -> Any:
+    """Replicate an empty array: JAX cannot return its values while an Explicit axis divides it."""
+    sharding = jax.typeof(x).sharding
+    if AxisType.Explicit not in sharding.mesh.axis_types:
+        return x
+    return jax.sharding.reshard(x, sharding.update(spec=PartitionSpec(*[None] * x.ndim)))
 
 
 @partial(jax.jit, static_argnums=1)  # under a gradient, only a jitted function knows the devices

@@ -18,7 +18,7 @@ PLAIN = (np.ndarray, np.memmap)
 """Classes that add nothing to a result. A memmap's result lies in memory, not in the file."""
 
 _MASKED_SCALARS = (type(np.ma.masked), np.ma.mvoid)
-"""What a masked array's elements and reductions are: subclasses that only a scalar can have."""
+"""What a masked array's elements and reductions are where they are masked."""
 
 _FEWEST_SUMMED = 16
 """The fewest repeats worth a sum of their own: NumPy sums over several axes in short loops, up to
@@ -36,7 +36,9 @@ class NumPy(Executor):
 
     def array(self, x: Any) -> Any:
         """Return a masked scalar as the masked array of rank 0 that it is."""
-        return np.ma.array(x, subok=False) if isinstance(x, _MASKED_SCALARS) else x
+        if not isinstance(x, _MASKED_SCALARS):
+            return x
+        return np.ma.array(x, subok=False, hard_mask=x.hardmask)
 
     def shape(self, name: str, x: Any, which: str = "the input") -> tuple[int, ...]:
         """Return the shape, whose sizes are always known."""
