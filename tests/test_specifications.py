@@ -1,4 +1,4 @@
-"""Each rule of each specification holds in each library; the docs show it as a table."""
+"""Each rule of each specification holds in each library; the docs show it in tables."""
 
 import itertools
 from pathlib import Path
@@ -9,17 +9,18 @@ import variants
 from specifications import OPERATORS, RULES
 
 DOCS = Path(__file__).parents[1] / "docs" / "specifications.md"
-HEAD = """# The specifications, rule by rule
+HEAD = f"""# The specifications, rule by rule
 
-Each row is a check in `tests/specifications.py`, which runs in the test session of each library:
+Each row is a check in `tests/specifications.py`, which runs in the test session of each library
+({", ".join(variants.ALL)}).
+It passes on every kind of the library's arrays, unless the last column names the library:
 
-- *holds*: the check passed on every variant of the library's arrays.
 - *no such type*: the library has no type to which the rule applies.
 - *not run*: no session has run the check yet. CuPy's session needs a CUDA device.
 
-A test writes the table, one column at a time
-(`pytest --library NAME tests/test_specifications.py --write-docs`), and compares the column with
-what that library's session sees. Shape inference is compared with ONNX's own in `conformance/`,
+A test writes these tables, one library at a time
+(`pytest --library NAME tests/test_specifications.py --write-docs`), and compares them with what
+that library's session sees. Shape inference is compared with ONNX's own in `conformance/`,
 because no published text has its rules.
 
 A source is a published page, under a short name, and a section:
@@ -56,27 +57,38 @@ def seen(library):
     return {name(rule): rule.holds(variant) for rule, variant in itertools.product(RULES, found)}
 
 
-def table(columns):
-    """Write the table from each library's answers."""
-    lines = [
-        f"| operator | rule | source | {' | '.join(columns)} |",
-        f"|---|---|---|{'---|' * len(columns)}",
-    ]
-    for rule in sorted(RULES, key=lambda rule: list(OPERATORS).index(rule.operator)):
-        cells = " | ".join(column.get(name(rule), "not run") for column in columns.values())
-        lines.append(f"| {rule.operator} | {rule.text} | {rule.source} | {cells} |")
-    return "\n".join(lines) + "\n"
+def tables(columns):
+    """Write a table for each operator from each library's answers."""
+    lines = []
+    for operator in OPERATORS:
+        lines += ["", f"## {operator}", "", "| rule | source | except |", "|---|---|---|"]
+        for rule in RULES:
+            if rule.operator == operator:
+                exceptions = {}
+                for library, column in columns.items():
+                    answer = column.get(name(rule), "not run")
+                    exceptions.setdefault(answer, []).append(library)
+                exceptions.pop("holds", None)
+                named = "; ".join(f"{why}: {', '.join(of)}" for why, of in exceptions.items())
+                lines.append(f"| {rule.text} | {rule.source} | {named} |")
+    return "\n".join(lines[1:]) + "\n"
 
 
 def written():
     """Read each library's answers from the docs."""
     columns = {library: {} for library in variants.ALL}
-    if DOCS.exists():
-        lines = [line for line in DOCS.read_text().splitlines() if line.startswith("| ")]
-        head, *rows = (line.strip("| ").split(" | ") for line in lines)
-        for operator, text, source, *cells in rows:
-            for library, cell in zip(head[3:], cells, strict=True):
-                columns[library][f"{operator}: {text} ({source})"] = cell
+    operator = ""
+    for line in DOCS.read_text().splitlines():
+        operator = line.removeprefix("## ") if line.startswith("## ") else operator
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 3 and cells[0] not in ("rule", "---"):
+            text, source, named = cells
+            for column in columns.values():
+                column[f"{operator}: {text} ({source})"] = "holds"
+            for exception in filter(None, named.split("; ")):
+                why, _, libraries = exception.partition(": ")
+                for library in libraries.split(", "):
+                    columns[library][f"{operator}: {text} ({source})"] = why
     return columns
 
 
@@ -88,5 +100,5 @@ def test_the_table_in_the_docs_is_what_was_seen(request):
         found |= {rule: cell for rule, cell in columns[library].items() if cell == "not run"}
     columns[library] = found
     if request.config.getoption("--write-docs"):
-        DOCS.write_text(HEAD + table(columns))
-    assert DOCS.read_text() == HEAD + table(columns)
+        DOCS.write_text(HEAD + tables(columns))
+    assert DOCS.read_text() == HEAD + tables(columns)
