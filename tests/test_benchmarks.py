@@ -51,6 +51,8 @@ def test_the_page_about_gpus_matches_the_results():
     [
         ("cpu.md", "NumPy, new memory", "{} to {} times as fast as by `np.tile` ({} in"),
         ("cpu.md", "PyTorch, new memory", "{} to {} times as fast as by `torch.tile` ({})"),
+        ("cpu.md", "NumPy, `out=` used again", "{} to {} times as fast as `np.tile` ({})"),
+        ("cpu.md", "PyTorch, `out=` used again", "{} to {} times as fast as `torch.tile` ({})"),
         ("gpu.md", "torch, tile", "{} to {} times the speed of `torch.tile` ({} in"),
         ("gpu.md", "cupy, tile", "{} to {} times that of `cupy.tile` ({})"),
     ],
