@@ -230,7 +230,7 @@ def test_jit_trace_fixes_no_size_of_a_tile(torch, repeats):
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 def test_jit_trace_refuses_a_single_count_where_a_vector_is_wanted(torch):
     for call in (tileops.onnx.tile_13, tileops.openvino.tile):
-        with pytest.raises(tileops.RepeatsError, match=r"must be one-dimensional|single count"):
+        with pytest.raises(tileops.RepeatsError, match="must be one-dimensional"):
             torch.jit.trace(lambda x, call=call: call(x.reshape(-1), x.size(0)), torch.ones(2, 3))
 
 

@@ -59,8 +59,13 @@ _DEEP = ";16B"
 """The end of Pillow's names for stored pixels whose channels have 16 bits."""
 
 
-_HEADER_LENGTHS = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
-"""How many bytes tell a header's length, by the version of the format of .npy files."""
+_HEADERS = {
+    (1, 0): (2, np.lib.format.read_array_header_1_0),
+    (2, 0): (4, np.lib.format.read_array_header_2_0),
+    (3, 0): (4, np.lib.format.read_array_header_2_0),  # differs in the characters of field names
+}
+"""How many bytes tell the length of a .npy file's header, and what reads it, by the version of the
+format."""
 
 _LONGEST_HEADER = 10_000
 """The most bytes of a header that are read; NumPy's own limit is as many characters."""
@@ -100,10 +105,10 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
     formats = np.lib.format
     with path.open("rb") as file:
         version = formats.read_magic(file)
-        if version not in _HEADER_LENGTHS:
+        if version not in _HEADERS:
             raise FileError(f"{path}: its format has the version {version}, which is not known")
         # NumPy would read all of a header before it refuses one that is too long.
-        start, digits = file.tell(), _HEADER_LENGTHS[version]
+        start, (digits, read_header) = file.tell(), _HEADERS[version]
         length = int.from_bytes(file.read(digits), "little")
         if length > _LONGEST_HEADER:
             raise FileError(
@@ -111,9 +116,6 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
                 f"shorten the names of its fields"
             )
         file.seek(start)
-        # The third version differs from the second only in the characters of field names.
-        is_first = version == (1, 0)
-        read_header = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
         try:
             shape, _, _ = read_header(file)
         except MemoryError as error:  # by Python's parser, for brackets or signs in many levels

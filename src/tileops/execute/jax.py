@@ -224,7 +224,8 @@ def _repeat(x: Any, plan: Plan, is_divided: bool) -> Any:
         return jnp.array(x, copy=True)  # broadcast_to would return the same buffer
     if not plan.merges and all(map(_is_size, plan.shape)):
         result = jnp.broadcast_to(x, plan.shape)
-        return _replicated(result) if is_divided and is_empty(plan.shape) else result
+        whole = _replication(x, plan.shape) if is_divided and is_empty(plan.shape) else None
+        return result if whole is None else jax.sharding.reshard(result, whole)
     if is_divided and all(map(known, plan.repeats)):
         return _concatenate(x, plan)
     return jnp.tile(x, plan.repeats)
@@ -255,29 +256,24 @@ def _concatenate(x: Any, plan: Plan) -> Any:
     return x
 
 
-def _replicated(x: Any) -> Any:
-    """Replicate an empty array: JAX cannot return its values while an Explicit axis divides it."""
+def _replication(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return the sharding of a whole result on each device of a mesh; None without Explicit axes.
+
+    An empty result needs it, because JAX cannot return the values of an empty sharded array.
+    """
     sharding = jax.typeof(x).sharding
     if AxisType.Explicit not in sharding.mesh.axis_types:
-        return x
-    return jax.sharding.reshard(x, sharding.update(spec=PartitionSpec(*[None] * x.ndim)))
+        return None
+    return sharding.update(spec=PartitionSpec(*[None] * len(shape)))
 
 
 @partial(jax.jit, static_argnums=1)  # under a gradient, only a jitted function knows the devices
 def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return zeros on the device of an array, or on all the devices that share a sharded array.
-
-    The result is not sharded itself, because JAX cannot return the values of an empty sharded
-    array.
-    """
-    sharding = jax.typeof(x).sharding
-    replicated = None
-    if AxisType.Explicit in sharding.mesh.axis_types:
-        replicated = sharding.update(spec=PartitionSpec(*[None] * len(shape)))
+    """Return zeros on the device of an array, or on all the devices that share a sharded array."""
     if jnp.issubdtype(x.dtype, jax.dtypes.extended):  # such as the keys of random numbers
         zeros = jax.lax.full_like(x, 0, shape=shape)
     else:
-        narrow = jax.lax.full_like(x, 0, jnp.int8, shape, sharding=replicated)
+        narrow = jax.lax.full_like(x, 0, jnp.int8, shape, sharding=_replication(x, shape))
         with enable_x64(True):  # JAX 0.7 needs it for 64 bits, and cannot compile constants of them
             zeros = jax.lax.convert_element_type(narrow, x.dtype)
     # If the result did not depend on `x`, it would be a constant on the default device.
