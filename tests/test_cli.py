@@ -458,11 +458,26 @@ def test_the_image_of_an_empty_result_is_limited_too(tmp_path, monkeypatch):
     assert np.load(files[1]).shape == (0, 20, 1)
 
 
-def test_max_bytes_counts_the_bytes_of_an_image_as_it_is_read(tmp_path):
-    Image.new("CMYK", (20, 10)).save(tmp_path / "x.jpg")
-    words = ("tile", "x.jpg", "y.npy", "--repeats", 1, 1, 1, "--max-bytes")
-    refused(run(*words, 599, cwd=tmp_path), "10 by 20 pixels take 600 bytes")
-    assert run(*words, 600, cwd=tmp_path).returncode == 0
+@pytest.mark.parametrize(
+    ("mode", "name", "options", "nbytes"),
+    [
+        ("CMYK", "x.jpg", {}, 600),
+        ("P", "x.png", {}, 600),
+        ("P", "x.png", {"transparency": 0}, 800),  # becomes RGBA
+        ("RGB", "x.png", {"transparency": (0, 0, 0)}, 800),
+        ("L", "x.png", {"transparency": 0}, 400),  # becomes gray with transparency
+        ("1", "x.png", {"transparency": 0}, 400),
+        ("1", "x.png", {}, 200),
+        ("I;16", "x.png", {}, 400),
+    ],
+)
+def test_max_bytes_counts_the_bytes_of_an_image_as_it_is_read(
+    tmp_path, mode, name, options, nbytes
+):
+    Image.new(mode, (20, 10)).save(tmp_path / name, **options)
+    with pytest.raises(_files.FileError, match=f"10 by 20 pixels take {nbytes} bytes"):
+        _files.read(tmp_path / name, nbytes - 1)
+    assert _files.read(tmp_path / name, nbytes).nbytes == nbytes
 
 
 def test_an_image_past_the_limit_of_pillow_needs_max_bytes(tmp_path, monkeypatch):

@@ -46,6 +46,9 @@ _MODES = {
 }
 """Pillow's modes of pixels, by their dtype and their number of channels."""
 
+_BYTES = {mode: np.dtype(name).itemsize * channels for (name, channels), mode in _MODES.items()}
+"""The bytes of a pixel in memory, by its mode."""
+
 _WITH_ALPHA = {"1": "LA", "L": "LA", "P": "RGBA", "RGB": "RGBA"}
 """The modes to which images are converted if one of their values stands for transparency."""
 
@@ -128,27 +131,30 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
 
 def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
     with _open(path, is_limited=max_bytes is not None) as image:
-        channels = 3 if image.mode in _COLOURS else len(image.getbands())
-        nbytes = prod(image.size) * channels * (2 if image.mode == "I;16" else 1)
+        mode = _plain_mode(path, image)
+        nbytes = prod(image.size) * _BYTES[mode]
         if max_bytes is not None and nbytes > max_bytes:
             raise FileError(
                 f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes in "
                 f"memory, more than --max-bytes {max_bytes}; raise it"
             )
-        stored = {str(of[-1]) for of in image.tile}
-        if image.mode != "I;16" and any(kind.endswith(_DEEP) for kind in stored):
-            raise FileError(
-                f"{path}: its channels have 16 bits, of which Pillow reads 8; convert it to 8 "
-                f"bits, or to greyscale without transparency"
-            )
         ImageOps.exif_transpose(image, in_place=True)
         image.load()
-    pixels = np.asarray(_plain(path, image, stored))
+    pixels = np.asarray(image if image.mode == mode else image.convert(mode))
     return pixels if pixels.ndim > 2 else pixels[:, :, np.newaxis]  # noqa: PLR2004
 
 
-def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
-    """Return an image in a mode in `_MODES`: colours as RGB, transparency as a channel."""
+def _plain_mode(path: Path, image: ImageFile.ImageFile) -> str:
+    """Return the mode in `_MODES` to convert an image to: colours as RGB, transparency added.
+
+    Images are refused whose values Pillow would not read as they are.
+    """
+    stored = {str(of[-1]) for of in image.tile}
+    if image.mode != "I;16" and any(kind.endswith(_DEEP) for kind in stored):
+        raise FileError(
+            f"{path}: its channels have 16 bits, of which Pillow reads 8; convert it to 8 "
+            f"bits, or to greyscale without transparency"
+        )
     if "transparency" in image.info:
         refused = stored & _WIDENED or {image.mode} - _WITH_ALPHA.keys()
         if refused:
@@ -156,14 +162,14 @@ def _plain(path: Path, image: Image.Image, stored: set[str]) -> Image.Image:
                 f"{path}: images of mode {refused.pop()} with a transparent value are not read; "
                 f"convert it to RGBA, or to greyscale without transparency"
             )
-        return image.convert(_WITH_ALPHA[image.mode])
+        return _WITH_ALPHA[image.mode]
     if image.mode in _COLOURS:
-        return image.convert("RGB")
+        return "RGB"
     if image.mode not in _MODES.values():
         raise FileError(
             f"{path}: images of mode {image.mode} are not read; convert it to RGB or greyscale"
         )
-    return image
+    return image.mode
 
 
 def _open(path: Path, *, is_limited: bool) -> ImageFile.ImageFile:
