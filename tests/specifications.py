@@ -595,7 +595,7 @@ def _(xp, tile):
 @rule(
     DIRECTML[:1],
     f"{DML}, Availability",
-    "introduced in 1.0; a level follows the last version below it",
+    "introduced in 1.0; a level that is not listed has the rules of the last listed one below it",
 )
 def _(xp, _tile):
     _, x = make(xp, (1, 1, 1, 1), "int32")

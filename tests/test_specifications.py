@@ -26,7 +26,8 @@ because no published text has its rules.
 A source is a published page, under a short name, and a section:
 
 - `onnx-tile.txt`: [ONNX Tile](https://onnx.ai/onnx/operators/onnx__Tile.html);
-  `onnx-tile-with-examples.rst` is an older version of that page, with examples
+  `onnx-tile-with-examples.rst` is an older version of that page, with the examples of
+  [ONNX's tests](https://github.com/onnx/onnx/blob/main/onnx/backend/test/case/node/tile.py)
 - `onnx-expand.txt`: [ONNX Expand](https://onnx.ai/onnx/operators/onnx__Expand.html)
 - `openvino-tile-1.txt`: [OpenVINO Tile-1](https://docs.openvino.ai/2025/documentation/openvino-ir-format/operation-sets/operation-specs/movement/tile-1.html)
 - `directml-tile-operator-desc.txt`:

@@ -39,10 +39,10 @@ def tile(
         True: the result has its own memory. False: the result is a view of `x`. None: a
         view where one exists, otherwise a copy. In NumPy, PyTorch, CuPy and Dask a view
         exists if every repeated axis has size 1 or the result is empty; in other libraries
-        only where the result is `x` itself, unchanged. NumPy's views are read-only; writing
-        to a view in PyTorch or CuPy changes `x`. In Dask, a result that is computed as a whole
-        has its own memory; a chunk of it may be a chunk of `x`, because nobody writes to
-        chunks.
+        only where the result is `x` itself, unchanged. NumPy's views are read-only, and it has
+        none of masked records; writing to a view in PyTorch or CuPy changes `x`. In Dask, a
+        result that is computed as a whole has its own memory; a chunk of it may be a chunk of
+        `x`, because nobody writes to chunks.
     out : array, optional
         The array to write the result into, in NumPy, PyTorch and CuPy: of the same library
         as `x`, with the shape of the result and the dtype and device of `x`. It may be
@@ -133,11 +133,12 @@ def expand(
         The sizes to broadcast with. An array is read during the call: one of Dask is
         computed, and one on a GPU is waited for.
     copy : bool or None, default None
-        None: a view in NumPy, PyTorch, CuPy and Dask; in other libraries a copy, or whatever
-        the library's `broadcast_to` returns. True: the result has its own memory. False: the
-        result is a view of `x`. NumPy's views are read-only; writing to a view in PyTorch or
-        CuPy changes `x`. In Dask, a result that is computed as a whole has its own memory; a
-        chunk of it may be a chunk of `x`, because nobody writes to chunks.
+        None: a view in NumPy, PyTorch, CuPy and Dask; in other libraries `x` itself where
+        nothing changes, and otherwise a copy, or whatever the library's `broadcast_to`
+        returns. True: the result has its own memory. False: the result is a view of `x`.
+        NumPy's views are read-only, and it has none of masked records; writing to a view in
+        PyTorch or CuPy changes `x`. In Dask, a result that is computed as a whole has its own
+        memory; a chunk of it may be a chunk of `x`, because nobody writes to chunks.
     out : array, optional
         The array to write the result into, in NumPy, PyTorch and CuPy: of the same library
         as `x`, with the shape of the result and the dtype and device of `x`. It may be

@@ -161,7 +161,7 @@ def check_dtype(operator: Operator, dtype: str) -> None:
         raise DTypeError(
             f"{operator.name}: the input has dtype {dtype}; {operator.name} takes "
             f"{', '.join(operator.dtypes.values())}; convert it, or use {operator.general}, "
-            f"which takes every dtype"
+            f"which has no such limit"
         )
 
 

@@ -92,7 +92,7 @@ def tile(
 ) -> None:
     """Repeat the array in SRC along its axes and write it to DST.
 
-    SRC and DST come before the options.
+    SRC and DST come before --repeats, which takes all words that follow.
 
     Parameters
     ----------
@@ -116,13 +116,13 @@ def expand(
 ) -> None:
     """Broadcast the array in SRC with a shape and write it to DST.
 
-    SRC and DST come before the options.
+    SRC and DST come before --shape, which takes all words that follow.
 
     Parameters
     ----------
     shape
         The sizes to broadcast with, aligned on the right; 1 keeps an axis as it is. The axes
-        of an image are height, width and channels: 1 1 3 turns a gray image into RGB.
+        of an image are height, width and channels: 1 1 3 turns a gray image of 8 bits into RGB.
     """
     _apply(EXPAND, src, dst, shape, library, device, max_bytes)
 
@@ -223,9 +223,9 @@ def _to_library(library: str, x: Any, device: str | None) -> tuple[Executor, Any
         if device is None or found is not None:
             return executor, executor.from_numpy(x, found)
     except Exception as error:
-        raise CommandError(
-            f"--library {library} cannot hold {x.dtype} on device {device or 'default'}: {error}"
-        ) from error
+        where = "its default device" if device is None else f"device {device}"
+        refusal = f"--library {library} cannot hold {x.dtype} on {where}"
+        raise CommandError(f"{refusal}: {error}") from error
     raise CommandError(f"--device {device}: {library} has {_devices(executor)} here")
 
 

@@ -30,7 +30,8 @@ def check_node(node: Any, opset: int) -> None:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         raise UnsupportedError(
             f"{name_of(node)}: this backend does not run {operator} of opset {opset}; it runs "
-            f"{', '.join(supported)}; tileops.onnx.reference runs whole models"
+            f"{', '.join(supported)}; for other nodes, run the model by onnx's ReferenceEvaluator "
+            f"with tileops.onnx.reference.ops()"
         )
     if node.op_type in VERSIONS and in_opset(node.op_type, opset) is None:
         raise UnsupportedError(

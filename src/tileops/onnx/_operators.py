@@ -127,7 +127,7 @@ def tile_13(input: Any, repeats: Any) -> Any:
     input : array, shape (n0, n1, ...), dtype T
         An array of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
         float16, float32, float64, complex64, complex128 or string. A string tensor is
-        an array of NumPy's str, its StringDType, or objects that are all str.
+        an array of NumPy's str or StringDType or, without Dask, of objects that are all str.
     repeats : sequence of int, or array of int64, shape (rank of `input`,)
         How often each axis is repeated; 0 makes the axis empty.
 
@@ -229,7 +229,7 @@ def expand_13(input: Any, shape: Any) -> Any:
     input : array, shape (n0, n1, ...), dtype T
         An array of any library; T is bool, any integer of 8 to 64 bits, bfloat16,
         float16, float32, float64, complex64, complex128 or string. A string tensor is
-        an array of NumPy's str, its StringDType, or objects that are all str.
+        an array of NumPy's str or StringDType or, without Dask, of objects that are all str.
     shape : sequence of int, or array of int64, rank 1
         The sizes to broadcast with, aligned on the right. Of two sizes that differ, one
         must be 1. It may be shorter than the rank of `input`.

@@ -65,11 +65,11 @@ def for_library(name: str) -> "type[_LibraryBackend]":
         model has more than 2 GiB. Most malformed models are refused by ``onnx.checker``, with
         a ValidationError.
     ShapeError, DTypeError
-        By ``run``: if an input does not have the shape or type that the model declares, or
-        if the library does not have that type. By ``prepare``: if an argument is not of its
-        type, such as a path in place of a model; if an initializer for an input does not have
-        the declared shape or type; if a node has a type that its opset lacks; if a value is
-        declared with another type than it has.
+        By ``run``: if an input is missing, is no array, or does not have the shape or type that
+        the model declares, or if the library does not have that type. By ``prepare``: if an
+        argument is not of its type, such as a path in place of a model; if an initializer for
+        an input does not have the declared shape or type; if a node has a type that its opset
+        lacks; if a value is declared with another type than it has.
     TileOpsError
         By ``run``: if an operator refuses its inputs; the message names the node.
 
