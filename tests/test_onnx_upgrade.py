@@ -201,6 +201,99 @@ def test_a_constant_that_tile_1_refuses_is_refused_by_the_upgrade(counts, error,
         upgrade(constant(**counts))
 
 
+@pytest.mark.parametrize(
+    "tiles, axis, error, text",
+    [
+        (-1.0, None, tileops.RepeatsError, "axis 0: tiles is -1"),
+        (2.5, None, tileops.RepeatsError, r"tiles is 2\.5.*whole"),
+        ([1.0, 2.0], None, tileops.RepeatsError, "tiles has shape"),
+        (1e30, None, tileops.RepeatsError, ".*exceed 92233"),
+        (None, 2.0, tileops.ShapeError, "axis is 2 for rank 2"),
+        (None, -3.0, tileops.ShapeError, "axis is -3 for rank 2"),
+        (None, 0.5, tileops.ShapeError, r"axis is 0\.5.*whole"),
+        (None, [0.0, 1.0], tileops.ShapeError, "axis has shape"),
+    ],
+)
+@pytest.mark.parametrize("is_rank_known", [True, False])
+def test_a_wrong_constant_beside_a_computed_count_is_refused(
+    tiles, axis, error, text, is_rank_known
+):
+    given = {"tiles": tiles, "axis": axis}
+    (computed,) = (name for name, value in given.items() if value is None)
+    x = "Identity (x0)" if is_rank_known else "Reshape (x0, sizes)"
+    model = holding(
+        {name: np.float32(value) for name, value in given.items() if value is not None},
+        f"x = {x} y = Tile (x, tiles, axis)",
+        f"float[2, 3] x0, int64[m] sizes, float {computed}",
+    )
+    if "rank" in text and not is_rank_known:
+        upgrade(model)  # the axis is checked when the model runs
+        return
+    with pytest.raises(error, match=rf"^node 'y' .Tile.: Tile-1: {text}"):
+        upgrade(model)
+
+
+def holding(values, nodes, inputs=""):
+    """Return a model of opset 5 in which these values are initializers, but no inputs."""
+    model = parse_model(
+        f'<ir_version: 4, opset_import: ["": 5]> g ({inputs}) => (float[a, b] y) {{ {nodes} }}'
+    )
+    model.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in values.items())
+    return model
+
+
+COUNTS = {"two": np.float32(2), "zero": np.float32(0)}
+
+
+def test_the_rank_and_type_of_an_initializer_are_known():
+    upgraded = upgrade(holding({"x": X, **COUNTS}, "y = Tile (x, two, zero)"))
+    assert kinds(upgraded) == ["Constant", "Tile"]
+    assert np.array_equal(run(upgraded), np.tile(X, (2, 1)))
+    integers = X.astype(np.int32)
+    for values, error, text in (
+        ({"x": integers, **COUNTS}, tileops.DTypeError, "the input has dtype int32"),
+        ({"x": X, **COUNTS, "zero": np.float32(2)}, tileops.ShapeError, "axis is 2 for rank 2"),
+        ({"x": X, **COUNTS, "two": np.int32(2)}, tileops.RepeatsTypeError, "tiles is of int32"),
+        ({"x": X, **COUNTS, "two": np.float32(1e18)}, tileops.OutputTooLargeError, "larger"),
+    ):
+        with pytest.raises(error, match=text):
+            upgrade(holding(values, "y = Tile (x, two, zero)"))
+
+
+@pytest.mark.parametrize(
+    "shapes, node, expected",
+    [
+        (([1, 2, 4, 5], [2, 1, 1]), "PRelu (a, b)", lambda a, b: np.where(a < 0, a * b, a)),
+        (([1, 2, 4, 5], [1]), "PRelu (a, b)", lambda a, b: np.where(a < 0, a * b, a)),
+        (([3, 4, 4], [4]), "Add <broadcast = 1, axis = 2> (a, b)", np.add),
+    ],
+)
+def test_other_nodes_are_converted_with_the_shapes_of_initializers(shapes, node, expected):
+    a, b = (np.random.default_rng(0).normal(size=n).astype(np.float32) for n in shapes)
+    nodes = f"c = {node} d = Flatten (c) y = Tile (d, two, zero)"
+    upgraded = upgrade(holding({"a": a, "b": b, **COUNTS}, nodes))
+    assert np.array_equal(run(upgraded), np.tile(expected(a, b).reshape(len(a), -1), (2, 1)))
+
+
+def test_no_element_of_a_long_value_is_taken_for_a_size(monkeypatch):
+    """ONNX does so at opset 13: it would keep a dimension for each element, for 1 GB in all."""
+    infer, passes = onnx.shape_inference.infer_shapes, []
+
+    def record(model, *, data_prop):
+        passes.append((model.opset_import[0].version, data_prop))
+        return infer(model, data_prop=data_prop)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", record)
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5]> g (float[5000000] x) => (float[a] y) {'
+        "  two = Constant <value = float {2}> ()  zero = Constant <value = float {0}> ()"
+        "  c = Concat <axis = 0> (x, x)  y = Tile (c, two, zero) }"
+    )
+    assert kinds(upgrade(model)) == ["Concat", "Constant", "Tile"]
+    assert {data_prop for version, data_prop in passes if version == 13} == {False}
+    assert {version for version, data_prop in passes if data_prop} == {6}
+
+
 def test_other_nodes_are_converted_with_the_shapes_of_tile_1_results():
     """Add's old broadcasting needs the sizes of a Tile-1's result."""
     model = parse_model(

@@ -34,7 +34,7 @@ from tileops.onnx._tile_1 import (
     ARGUMENTS,
     check_count_dtype,
     count_dtypes,
-    read_tiles_and_axis,
+    read_whole,
 )
 
 __all__ = ["upgrade"]
@@ -79,8 +79,8 @@ def upgrade(model: Any) -> Any:
         If a constant `tiles` is negative, not whole or not one element, or exceeds 2**63-1. If
         any `tiles` is of a type that `tile_1` refuses, the error is also a TypeError.
     ShapeError
-        If a constant `axis` is not whole, not one element or out of range. If any `axis` is of
-        a type that `tile_1` refuses, the error is also a TypeError.
+        If a constant `axis` is not whole, not one element or, where the rank is known, out of
+        range. If any `axis` is of a type that `tile_1` refuses, the error is also a TypeError.
     DTypeError
         If the input of a Tile-1 is not a float tensor, or `model` is not a model.
     OutputTooLargeError
@@ -156,7 +156,7 @@ def upgrade(model: Any) -> Any:
     result = convert(result, 13, model)
     for graph, first in zip(graphs_in(result.graph), graphs_in(model.graph), strict=True):
         graph.initializer.extend(_initializers(model, first, are_defaults=True))
-    _rewrite(result, _computed_repeats)
+    _rewrite(result, _computed_repeats, data_prop=False)
     _drop_unused(result, counts)
     refill(result.opset_import, [o for o in result.opset_import if o.domain != _STAND_IN])
     try:
@@ -228,15 +228,20 @@ def _check_meanings(graph: Any, types: Any) -> None:
             )
 
 
-def _scopes(model: Any) -> Iterator[Any]:
-    """Yield each graph with the types and constants that its nodes see, inner graphs first."""
+def _scopes(model: Any, *, data_prop: bool = True) -> Iterator[Any]:
+    """Yield each graph with the types and constants that its nodes see, inner graphs first.
+
+    With `data_prop`, ranks may follow from computed sizes. At opset 13 that is not safe: ONNX
+    then takes the elements of any Concat for sizes, one by one, and a short model may declare
+    billions of them.
+    """
     seen = deepcopy(model)
     for graph in graphs_in(seen.graph):
         for node in _stand_ins(graph):  # becomes a Tile of unknown repeats: ONNX infers its rank
             node.domain, node.input[1] = "", ""
             del node.input[2:]
     try:
-        inferred = onnx.shape_inference.infer_shapes(seen, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(seen, data_prop=data_prop)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         raise UnsupportedError(
             f"onnx.shape_inference refuses the model: {error}; correct the types and shapes that "
@@ -246,7 +251,8 @@ def _scopes(model: Any) -> Iterator[Any]:
 
 
 def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[Any]:
-    types = types | {value.name: value.type.tensor_type for value in declared_in(twin)}
+    held = {t.name: _type_of_tensor(t) for t in graph.initializer}
+    types = types | held | {value.name: value.type.tensor_type for value in declared_in(twin)}
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAIN:
@@ -257,6 +263,10 @@ def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[An
         for inner, inferred in zip(inner_graphs(node), inner_graphs(other), strict=True):
             yield from _scopes_of(inner, inferred, types, constants)
     yield graph, types, constants
+
+
+def _type_of_tensor(tensor: Any) -> Any:
+    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
 
 
 def _annotate(graph: Any, types: Any) -> None:
@@ -271,11 +281,11 @@ def _annotate(graph: Any, types: Any) -> None:
             graph.value_info.append(value)
 
 
-def _rewrite(model: Any, make_repeats: Any) -> bool:
+def _rewrite(model: Any, make_repeats: Any, *, data_prop: bool = True) -> bool:
     """Replace each stand-in for which repeats can be made by a Tile; return whether any was."""
     taken = names_in(model)
     is_changed = False
-    for graph, types, constants in _scopes(model):
+    for graph, types, constants in _scopes(model, data_prop=data_prop):
         nodes: list[Any] = []
         for node in graph.node:
             made = []
@@ -304,13 +314,10 @@ def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: An
 
 def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str | None:
     """Make constant repeats from constant counts, if the input's rank is known."""
-    data, tiles, axis = node.input
-    shape = dims_of(_type_of(data, types))
-    if shape is None or not {tiles, axis} <= constants.keys():
+    shape = dims_of(_type_of(node.input[0], types))
+    dtypes, counts = _read_constants(node, types, constants)
+    if shape is None or None in counts:
         return None
-    dtypes = _check_types(node, types)
-    values = (read_tensor(name, constants[name]) for name in (tiles, axis))
-    counts = read_tiles_and_axis(dtypes, *values)
     shape, repeats = TILE_1.align(TILE_1.argument, shape, counts)
     result = tuple(n * r if known(n) else n for n, r in zip(shape, repeats, strict=True))
     # Where the input's type is not known, `dtypes` begins with the narrowest that it may have.
@@ -318,10 +325,16 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
     return made.constant(np.array(repeats, np.int64))
 
 
-def _computed_repeats(node: Any, types: Any, _constants: Any, made: "_Nodes") -> str:
+def _computed_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str:
     """Add nodes that compute repeats when the model runs: ones, with `tiles` put at `axis`."""
     data, tiles, axis = node.input
-    _check_types(node, types)
+    # What is known now is checked now, with values that no rule refuses for what is not.
+    shape = dims_of(_type_of(data, types))
+    _, (known_tiles, known_axis) = _read_constants(node, types, constants)
+    if shape is None:
+        shape, known_axis = ("?",), 0
+    counts = (1 if known_tiles is None else known_tiles, known_axis or 0)
+    TILE_1.align(TILE_1.argument, shape, counts)
     # Numbers that are not whole become invalid ones: a Tile refuses a negative count, and
     # ScatterElements an index out of range.
     count = made.whole(tiles, otherwise=-1)
@@ -332,14 +345,22 @@ def _computed_repeats(node: Any, types: Any, _constants: Any, made: "_Nodes") ->
     return made.add("ScatterElements", ones, index, count, axis=0)
 
 
-def _check_types(node: Any, types: Any) -> tuple[str, ...]:
-    """Refuse types that Tile-1 does not take, and return the dtypes that its counts may have."""
-    data, *counts = (dtype_of(_type_of(name, types)) for name in node.input)
-    dtypes = count_dtypes(data)
-    for argument, dtype in zip(ARGUMENTS, counts, strict=True):
+def _read_constants(node: Any, types: Any, constants: Any) -> tuple[tuple[str, ...], Any]:
+    """Return the dtypes that a Tile-1's counts may have, and its counts, None where not constant.
+
+    Refuse types that Tile-1 does not take, and constants that are not a whole number.
+    """
+    data, *names = node.input
+    dtypes = count_dtypes(dtype_of(_type_of(data, types)))
+    counts: list[int | None] = []
+    for argument, name in zip(ARGUMENTS, names, strict=True):
+        dtype = dtype_of(_type_of(name, types))
         if dtype is not None:
             check_count_dtype(argument, dtype, dtypes)
-    return dtypes
+        tensor = constants.get(name)
+        is_given = tensor is not None
+        counts.append(read_whole(argument, read_tensor(name, tensor), dtypes) if is_given else None)
+    return dtypes, tuple(counts)
 
 
 def _type_of(name: str, types: Any) -> Any:
