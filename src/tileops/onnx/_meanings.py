@@ -5,7 +5,7 @@ from typing import Any
 
 from onnx import helper
 
-from tileops.onnx._models import DEFAULT_DOMAIN, graphs_in, inner_graphs
+from tileops.onnx._models import DEFAULT_DOMAIN, dims_of, dtype_of, graphs_in, inner_graphs
 
 Shape = tuple[Any, ...] | None
 """The sizes of a value, as far as they are known; None where not even the rank is known."""
@@ -25,13 +25,23 @@ def write_defaults(model: Any) -> None:
                         node.attribute.append(helper.make_attribute(name, value))
 
 
-def change_of(node: Any, shapes: list[Shape]) -> str | None:
-    """Say what the converter changes in a node of opset 6 on its way to 13; None if nothing."""
+def change_of(node: Any, inputs: list[Any]) -> str | None:
+    """Say what the converter changes in a node of opset 6 on its way to 13; None if nothing.
+
+    `inputs` are the declared types of the node's inputs.
+    """
     if node.domain not in DEFAULT_DOMAIN:
         return "the graphs inside it stay as they are" if inner_graphs(node) else None
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type in _ADDED:
+        return _change_of_dtype(inputs[0])
     find = _CHANGES.get(node.op_type, _change_of_broadcasting)
-    return find(given, shapes, len(node.output))
+    return find(given, [dims_of(declared) for declared in inputs], len(node.output))
+
+
+def _change_of_dtype(declared: Any) -> str | None:
+    dtype = dtype_of(declared) or "an unknown type"
+    return None if dtype == "float32" else f"its constants become float32, and its input is {dtype}"
 
 
 def _change_of_broadcasting(
@@ -93,6 +103,9 @@ def _is_single(shape: Shape) -> bool:
     """Whether a value is known to have one element."""
     return shape is not None and all(size == 1 for size in shape)
 
+
+_ADDED = ("Clip", "Pad")
+"""The nodes whose attributes become constants, which are float32 whatever the input is."""
 
 _CHANGES: dict[str, Callable[[Mapping[str, Any], list[Shape], int], str | None]] = {
     "BatchNormalization": _change_of_batch_normalization,

@@ -95,7 +95,8 @@ def upgrade(model: Any) -> Any:
         quotes the converter. If the converter is known to change the meaning of another node: an
         arithmetic node whose ``axis`` of old broadcasting is neither 0 nor aligned on the right,
         a Hardmax that flattens, a PRelu by channels or with more axes in its slope than in its
-        input, an Upsample that interpolates, a Dropout that trains, a BatchNormalization whose
+        input, a Clip or Pad of other floats than float32, an Upsample that interpolates, a Dropout
+        that trains, a BatchNormalization whose
         outputs do not tell whether it trains, or a node of another domain with graphs inside.
     onnx.checker.ValidationError
         If a model with a Tile-1 is malformed.
@@ -220,7 +221,7 @@ def _check_convertible(model: Any) -> None:
 def _check_meanings(graph: Any, types: Any) -> None:
     """Refuse nodes of opset 6 whose meaning the converter is known to change."""
     for node in graph.node:
-        change = change_of(node, [dims_of(_type_of(name, types)) for name in node.input])
+        change = change_of(node, [_type_of(name, types) for name in node.input])
         if change:
             raise UnsupportedError(
                 f"{name_of(node)}: onnx.version_converter would change what it means: {change}; "
