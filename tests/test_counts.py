@@ -230,7 +230,7 @@ class Strange:
             (
                 "tile: repeats[1] is MaskedArray, whose values cannot be read here (traced, "
                 "masked, sparse, with a unit, or without data); repeats must be static: pass "
-                "Python's int in place of the array"
+                "Python's ints in place of the array"
             ),
         ),
         (

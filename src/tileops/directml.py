@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any
 
-from tileops._counts import MOST_COUNTS, is_array, is_sequence, read_counts
+from tileops._counts import read_counts
 from tileops._rules import (
     TILE,
     Aligned,
@@ -24,6 +23,7 @@ from tileops.errors import (
     DTypeError,
     OutputTooLargeError,
     ShapeError,
+    TileOpsError,
     UnsupportedError,
 )
 
@@ -91,12 +91,12 @@ class TensorDesc:
         given: Any = self.data_type  # `check` refuses anything that is not a name
         if isinstance(given, str):
             object.__setattr__(self, "data_type", given.removeprefix("DML_TENSOR_DATA_TYPE_"))
-        object.__setattr__(self, "sizes", _tuple(self.sizes))
+        object.__setattr__(self, "sizes", _read(_SIZES, self.sizes))
 
     @property
     def dimension_count(self) -> int:
         """The number of sizes; ShapeError if `sizes` is not a list of sizes."""
-        return len(read_counts(_sizes("DirectML TensorDesc", "tensor"), self.sizes))
+        return len(read_counts(_SIZES, self.sizes))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class TileOperatorDesc:
 
     def __post_init__(self) -> None:
         """Store the repeats as a tuple, so that a list of the same repeats makes no difference."""
-        object.__setattr__(self, "repeats", _tuple(self.repeats))
+        object.__setattr__(self, "repeats", _read(_TILE.argument, self.repeats))
 
     @property
     def repeats_count(self) -> int:
@@ -340,14 +340,11 @@ def _at(level: str) -> Operator:
 _OPERATORS = {level: _at(level) for level in _LEVELS}
 
 
-def _tuple(value: Any) -> Any:
+def _read(argument: Argument, value: Any) -> Any:
+    """Return counts as a tuple of ints; leave what is not that to `check`, which refuses it."""
     try:
-        is_list = is_sequence(value) or (is_array(value) and len(value.shape) == 1)
-        # An iteration may go on without an end.
-        return tuple(islice(value, len(value))) if is_list and len(value) <= MOST_COUNTS else value
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (anybody's code, or an unknown size, which `check` refuses)
+        return read_counts(argument, value)
+    except TileOpsError:
         return value
 
 
@@ -358,6 +355,10 @@ def _sizes(operator_name: str, tensor: str) -> Argument:
         greatest=_UINT_MAX,
         is_vector=True,
     )
+
+
+_SIZES = _sizes("DirectML TensorDesc", "tensor")
+"""The rules for a tensor's sizes before an operator gives them its name."""
 
 
 def _check_data_type(operator: Operator, name: str, tensor: TensorDesc) -> None:

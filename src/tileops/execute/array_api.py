@@ -52,7 +52,7 @@ class Executor:
     library = ""
     """The library's name."""
 
-    how_to_be_static = "pass Python's int in place of the array"
+    how_to_be_static = "pass Python's ints in place of the array"
     """What to pass as counts instead of an array whose values are not known now."""
 
     max_rank: int | None = 64

@@ -60,8 +60,8 @@ class Jax(Executor):
     max_rank = None
 
     how_to_be_static = (
-        "pass a tuple of int and name the argument in jax.jit(..., static_argnums=...), "
-        "or close over it"
+        "pass Python's ints and name their argument in jax.jit(..., static_argnums=...), "
+        "or close over them"
     )
 
     def array(self, x: Any) -> Any:
