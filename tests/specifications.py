@@ -237,6 +237,33 @@ def _(xp, tile):
 @rule(
     ("Tile-1",),
     "onnx-tile.txt, Tile - 1, Inputs",
+    "the input may have any shape, except that a scalar has no axis to repeat",
+)
+def _(xp, tile):
+    for shape, axis in (((0,), 0), ((3,), 0), ((2, 0, 3), 2), ((2, 1, 1, 2, 1, 2), -3)):
+        bits, x = make(xp, shape)
+        repeats = [1] * len(shape)
+        repeats[axis] = 2
+        variants.assert_moved(xp, x, tile(x, 2, axis), reference.tiled(bits, repeats))
+    _, x = make(xp, ())
+    for axis in (0, -1):
+        with refused(tileops.ShapeError, r"^Tile-1: axis is .* for rank 0 .*none to repeat"):
+            tile(x, 1, axis)
+
+
+@rule(
+    ("Tile-1",),
+    "onnx-tile.txt, Tile - 1, Outputs",
+    "the output has the repeated shape, although the text says that it has the input's",
+)
+def _(xp, tile):
+    _, x = make(xp, (2, 3))
+    assert [tuple(tile(x, n, 1).shape) for n in (0, 1, 4)] == [(2, 0), (2, 3), (2, 12)]
+
+
+@rule(
+    ("Tile-1",),
+    "onnx-tile.txt, Tile - 1, Inputs",
     "tiles and axis are of the input's type T: the letter",
 )
 def _(xp, tile):
@@ -376,10 +403,16 @@ def _(xp, expand):
 @rule(
     ("Tile-1", *TILE),
     "onnx-tile.txt, Tile - {}, Type Constraints, T",
-    "each listed type is accepted",
+    "each listed type is accepted, and the output has it",
 )
-@rule(EXPAND, "onnx-expand.txt, Expand - {}, Type Constraints, T", "each listed type is accepted")
-@rule(DIRECTML, f"{DML}, Tensor support, {{}}", "each listed type is accepted")
+@rule(
+    EXPAND,
+    "onnx-expand.txt, Expand - {}, Type Constraints, T",
+    "each listed type is accepted, and the output has it",
+)
+@rule(
+    DIRECTML, f"{DML}, Tensor support, {{}}", "each listed type is accepted, and the output has it"
+)
 def _(xp, operator):
     found = [dtype for dtype in xp.dtypes if canonical(xp, dtype) in TYPES[operator.name]]
     assert found
@@ -525,7 +558,9 @@ def _(xp, tile):
     assert np.array_equal(result, np.tile(np.array([[[[1, 2, 3], [4, 5, 6]]]]), (1, 1, 3, 3)))
 
 
-@rule(DIRECTML, f"{DML}, OutputTensor", "each size is the input's times its repeat")
+@rule(
+    DIRECTML, f"{DML}, OutputTensor", "as many dimensions as the input, each size times its repeat"
+)
 def _(xp, tile):
     bits, x = make(xp, (2, 1, 2, 3))
     variants.assert_moved(xp, x, tile(x, (1, 3, 2, 1)), reference.tiled(bits, (1, 3, 2, 1)))
