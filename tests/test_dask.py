@@ -120,6 +120,40 @@ def test_chunks_along_the_last_of_64_axes_are_repeated(da):
         assert np.array_equal(result.reshape(2, 6), np.tile(values, 2))
 
 
+@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()])
+@pytest.mark.parametrize("repeats", [(2, 1), (0, 1), (1, 3)])
+def test_text_may_have_more_axes_than_dask_can_read_for_a_name(da, dtype, repeats):
+    values = np.array(["a", "b"], dtype)
+    counts = (*repeats[:1], *(1,) * 38, *repeats[1:])
+    for chunks in (1, 2):
+        x = da.from_array(values, chunks=chunks)
+        result = tileops.tile(x, counts).compute()
+        assert (result.shape, result.dtype) == ((*counts[:-1], 2 * counts[-1]), values.dtype)
+        assert result.ravel().tolist() == ["a", "b"] * (repeats[0] * repeats[1])
+
+
+def test_equal_calls_give_equal_names_and_others_do_not(da):
+    import dask
+
+    x = da.from_array(np.arange(6), chunks=6)
+    names = [
+        call().name
+        for call in (
+            lambda: tileops.tile(x, 2),
+            lambda: tileops.tile(x, 3),
+            lambda: tileops.tile(x + 1, 2),
+            lambda: tileops.tile(x, 0),
+            lambda: tileops.tile(x, (0, 1)),
+            lambda: tileops.expand(x, (2, 6)),
+        )
+        for _ in range(2)
+    ]
+    assert names[::2] == names[1::2]
+    assert len(set(names)) == 6
+    with dask.config.set({"array.chunk-size": "48B"}):
+        assert tileops.tile(x, 2).name not in names
+
+
 def test_the_size_of_a_task_does_not_grow_with_the_graph(da):
     """Each task is sent to a worker on its own."""
     import cloudpickle

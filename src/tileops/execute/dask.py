@@ -145,8 +145,10 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     Dask's own tile and broadcast_to use concatenation and bare NumPy, which lose masks,
     foreign byte orders and the layout of records.
     """
+    # For arrays without a given name Dask reads arrays, and fails for objects of over 32 axes.
     if 0 in plan.shape:
-        return da.from_array(np.empty_like(x._meta, shape=plan.shape), chunks=-1)  # noqa: SLF001
+        name = f"empty-{tokenize(x, plan.shape)}"
+        return da.from_array(np.empty_like(x._meta, shape=plan.shape), -1, name)  # noqa: SLF001
     if plan.is_identity and not copy:
         return x
     chunks = _result_chunks(x, plan)
@@ -164,7 +166,9 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
             tuple(n * count for n, (_, count) in zip(before, along, strict=True))
             for before, along in zip(x.chunks, made, strict=True)
         )
-        x = x.map_blocks(_stretch, copy, counts, chunks=sizes, meta=x._meta)  # noqa: SLF001
+        name = f"tile-{tokenize(x, copy, counts, sizes)}"
+        meta = x._meta  # noqa: SLF001
+        x = x.map_blocks(_stretch, copy, counts, name=name, chunks=sizes, meta=meta)
     return _take_blocks(
         x, [[place[part] for part in along] for place, along in zip(made, parts, strict=True)]
     )
