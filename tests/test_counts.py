@@ -508,6 +508,34 @@ def test_a_weak_proxy_is_treated_as_its_array(xp, rng):
 
 
 @pytest.mark.library("numpy")
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(["abc", "d"]),
+        np.array([b"abc", b"d"]),
+        np.array(["abc", "d"], np.dtypes.StringDType()),
+        np.array(["abc", 1], object),
+        np.array(["2026-01-02", "NaT"], "M8[ns]"),
+        np.array([1, 2], "m8[s]"),
+        np.array([1, 2], ml_dtypes.bfloat16),
+        np.array([1, 2], ">i4"),
+        np.array([(1, 2.0), (3, 4.0)], [("a", "u1"), ("b", "f8")]),
+        np.array([(1, 2.0), (3, 4.0)], [("a", "u1"), ("b", "f8")]).view(np.recarray),
+        np.ma.array([1, 2], mask=[False, True]),
+    ],
+    ids=lambda array: f"{type(array).__name__} {array.dtype}",
+)
+def test_a_weak_proxy_of_any_array_gives_its_dtype_and_class(array):
+    for call, counts, expected in (
+        (tileops.tile, 3, array.tolist() * 3),
+        (tileops.expand, (3, 2), [array.tolist()] * 3),
+    ):
+        result = call(weakref.proxy(array), counts)
+        assert (type(result), result.dtype) == (type(array), array.dtype)
+        assert result.tolist() == expected
+
+
+@pytest.mark.library("numpy")
 @pytest.mark.parametrize("make", [UserList, np.array], ids=["sequence", "array"])
 def test_as_many_as_1048576_counts_are_read(make):
     assert tileops.tile_shape((), make([1] * 2**20)) == (1,) * 2**20

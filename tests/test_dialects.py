@@ -151,6 +151,9 @@ def test_text_may_have_dtype_str_stringdtype_or_object(operator):
             operator(wrong, (2, 1))
     complete = np.array([["a"]], np.dtypes.StringDType(na_object=None))
     assert operator(complete, (1, 2)).tolist() == [["a", "a"]]
+    for deep in (complete, np.array([["a"]], object)):  # NumPy iterates over 32 axes at most
+        many = deep.reshape((1,) * 63 + (1,))
+        assert operator(many, (1,) * 63 + (2,)).ravel().tolist() == ["a", "a"]
 
 
 @pytest.mark.library("numpy", "torch", "cupy")

@@ -243,11 +243,16 @@ def test_a_matrix_keeps_its_class_in_two_axes_and_is_refused_in_three():
     x = np.asmatrix([[1, 2]])
     assert type(tileops.tile(x, (2, 1))) is np.matrix
     assert tileops.expand(x, (3, 2)).tolist() == [[1, 2]] * 3
-    masked = np.ma.array(x)
+    masked = np.ma.array(x, mask=[[False, True]])
     assert type(tileops.tile(masked, (2, 1)).data) is np.matrix
-    for refused in (x, masked):
-        with pytest.raises(TypeError, match=r"numpy\.matrix.*has 3"):
+    for refused, remedy in (
+        (x, r"numpy\.asarray\(x\)$"),
+        (masked, r"numpy\.ma\.array\(numpy\.asarray\(x\), mask=x\.mask\)$"),
+    ):
+        with pytest.raises(TypeError, match=rf"numpy\.matrix.*has 3; .*{remedy}"):
             tileops.tile(refused, (2, 1, 1))
+    plain = np.ma.array(np.asarray(masked), mask=masked.mask)
+    assert tileops.tile(plain, (2, 1, 1)).tolist() == [[[1, None]]] * 2
 
 
 def test_a_memory_map_gives_a_plain_array(tmp_path):

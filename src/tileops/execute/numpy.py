@@ -25,6 +25,10 @@ _FEWEST_SUMMED = 16
 nine times as long, but the sum of a few repeats is an array that takes as long to write."""
 
 
+_MOST_FLAT = 32
+"""The most axes of an array over whose elements NumPy iterates."""
+
+
 class NumPy(Executor):
     """Copies in the memory of the CPU, and broadcasts views."""
 
@@ -35,7 +39,9 @@ class NumPy(Executor):
     int64 = np.dtype(np.int64)
 
     def array(self, x: Any) -> Any:
-        """Return a masked scalar as the masked array of rank 0 that it is."""
+        """Return the array that a proxy stands for, and a masked scalar as an array of rank 0."""
+        if x.__class__ is not type(x):
+            x = x.view()  # from the proxy itself, NumPy makes arrays of another dtype
         if not isinstance(x, _MASKED_SCALARS):
             return x
         return np.ma.array(x, subok=False, hard_mask=x.hardmask)
@@ -48,7 +54,8 @@ class NumPy(Executor):
         """Name the dtype; "string" for text, and for objects that are all of type str."""
         name = _name(x.dtype)
         if name is None:
-            is_text = all(isinstance(value, str) for value in x.flat)
+            values = x if x.ndim <= _MOST_FLAT else x.reshape(-1)
+            is_text = all(isinstance(value, str) for value in values.flat)
             return "string" if is_text else f"{x.dtype.name} (not all of it str)"
         return name
 
@@ -72,10 +79,12 @@ class NumPy(Executor):
             )
         values = x.baseclass if isinstance(x, np.ma.MaskedArray) else type(x)
         if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:
+            plain = "numpy.asarray(x)"
+            if isinstance(x, np.ma.MaskedArray):
+                plain = f"numpy.ma.array({plain}, mask=x.mask)"
             raise DTypeError(
                 f"{operator.name}: the input is a numpy.matrix, which has two axes, and the result "
-                f"has {len(plan.shape)}; pass an array that is not a matrix, such as "
-                f"numpy.asarray(x)"
+                f"has {len(plan.shape)}; pass an array that is not a matrix, such as {plain}"
             )
 
     def view(self, x: Any, plan: Plan) -> Any:
