@@ -62,6 +62,43 @@ def test_a_sparse_gradient_is_summed(torch):
     assert gradient.to_dense().tolist() == torch.ones_like(x).tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64"])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda g: tileops.expand_adjoint(g, (4,)), lambda g: g.sum((0, 1))),
+        (lambda g: tileops.expand_adjoint(g, (1, 4)), lambda g: g.sum((0, 1)).reshape(1, 4)),
+        (lambda g: tileops.expand_adjoint(g, (2, 3, 4)), lambda g: g),
+        (lambda g: tileops.tile_adjoint(g, (3, 2), (2, 1, 2)), lambda g: g.sum(0)[:, :2] * 2),
+        (lambda g: tileops.tile_adjoint(g[:0], (3, 4), (0, 1, 1)), lambda g: g[0] * 0),
+    ],
+)
+def test_an_adjoint_is_a_tensor_of_its_own(torch, dtype, call, expected):
+    """PyTorch refuses some writes to views, such as those of tensors that require a gradient."""
+    g = torch.ones(2, 3, 4, dtype=getattr(torch, dtype))
+    with torch.no_grad():
+        total = call(g)
+    assert total.tolist() == expected(g).tolist()
+    assert not total._is_view()
+    assert total.untyped_storage().data_ptr() != g.untyped_storage().data_ptr()
+    total.mul_(torch.ones_like(total).requires_grad_())
+
+    class Summed(torch.autograd.Function):
+        @staticmethod
+        def forward(_ctx, g):
+            return call(g)
+
+        @staticmethod
+        def backward(_ctx, _):
+            raise AssertionError
+
+    Summed.apply(g.clone().requires_grad_()).mul_(2)
+    weight = torch.nn.Parameter(torch.empty_like(total))
+    weight.grad = call(g.clone().requires_grad_())
+    torch.optim.SGD([weight]).zero_grad(set_to_none=False)
+    assert not weight.grad.any()
+
+
 def test_the_steps_of_a_sum_are_kept_no_longer_than_its_plan(torch):
     x = torch.ones(100, 1, 100, requires_grad=True)
     kept = sum_steps.cache_info().currsize
@@ -225,6 +262,18 @@ def test_jit_trace_fixes_no_size_of_a_tile(torch, repeats):
         traced = torch.jit.trace(lambda a: tileops.tile(a, repeats), torch.ones(n, 3))
         x = torch.randn(5, 3)
         assert torch.equal(traced(x), x.repeat(repeats))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+@pytest.mark.parametrize("axes", [slice(None), slice(1, None)], ids=["summed", "left out"])
+def test_jit_trace_fixes_no_size_that_an_expand_adjoint_sums(torch, axes):
+    def call(g):
+        return tileops.expand_adjoint(g, (1, g.shape[1])[axes])
+
+    traced = torch.jit.trace(call, torch.ones(3, 4))
+    for rows, columns in ((5, 4), (2, 7)):
+        expected = [[float(rows)] * columns]
+        assert traced(torch.ones(rows, columns)).reshape(1, -1).tolist() == expected
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")

@@ -189,7 +189,7 @@ class Torch(Executor):
                 f"whole bytes first, such as g.view(torch.uint8)"
             )
         if not plan.repeated:
-            return g.clone(memory_format=torch.contiguous_format).reshape(shape)
+            return g.reshape(shape).clone(memory_format=torch.contiguous_format)
         if len(plan.spread) > _MOST_SUMMED:
             raise ShapeError(
                 f"{name}: g, or a step on the way to the result, has {len(plan.spread)} axes; "
@@ -202,7 +202,9 @@ class Torch(Executor):
         if wide and (g.dtype not in _HALVES or all(is_equal(n, 1) for n in shape)):
             return self.sum(name, g.to(getattr(torch, wide)), plan, shape).to(g.dtype)
         try:
-            spread = g.reshape(plan.spread)
+            # Where `g` has these axes already, a reshape would fix their sizes in a trace.
+            is_spread = not plan.merges and len(plan.spread) == g.ndim
+            spread = g if is_spread else g.reshape(plan.spread)
         except RuntimeError as error:
             if type(g) in PLAIN:  # an error of another kind, such as of memory
                 raise
@@ -212,7 +214,7 @@ class Torch(Executor):
             ) from error
         for axes in _sum_steps(g, plan):
             spread = spread.sum(axes, keepdim=True, dtype=g.dtype)
-        return spread.reshape(shape)
+        return _reshape_new(spread, shape)
 
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write through a view of `out` whose axes are split like the plan's."""
@@ -298,6 +300,16 @@ def _sum_steps(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     if is_kept and x.is_cpu and type(x) in PLAIN and x.dtype not in _HALVES:
         return sum_steps(plan)
     return (plan.repeated,)
+
+
+def _reshape_new(x: Any, shape: tuple[int, ...]) -> Any:
+    """Add or leave out axes of size 1 of a new tensor.
+
+    For PyTorch the result is no view, because it refuses some writes to views.
+    """
+    if is_dynamo_compiling() or is_tracing() or type(x) is not torch.Tensor:
+        return x.reshape(shape)
+    return x if x.shape == shape else torch.ops.aten._unsafe_view.default(x, shape)  # noqa: SLF001
 
 
 def _repeat(x: Any, plan: Plan, is_recorded: bool) -> Any:
