@@ -209,6 +209,40 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_axes_of_a_mesh_that_a_single_device_makes_up_count_as_sharded():
+    """JAX refuses by the type: a program for many devices also has to run on one."""
+    code = """
+import math
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
+in_mesh = jax.set_mesh if hasattr(jax, "set_mesh") else jax.sharding.use_mesh  # before JAX 0.8
+x = np.arange(128, dtype=np.float32).reshape(8, 16)
+quarters = x[:4, :8] + x[4:, :8] + x[:4, 8:] + x[4:, 8:]
+for sizes in ((1, 1), (8, 1)):
+    devices = np.array(jax.devices()[: math.prod(sizes)]).reshape(sizes)
+    mesh = Mesh(devices, ("a", "b"), axis_types=(AxisType.Explicit,) * 2)
+    for spec in (P("a", "b"), P("b", None), P(None, "b")):
+        a = jax.device_put(x, NamedSharding(mesh, spec))
+        with in_mesh(mesh):
+            for wrap in (lambda f: f, jax.jit):
+                for repeats in ((2, 1), (1, 2), (2, 2)):
+                    result = wrap(lambda a: tileops.tile(a, repeats))(a)
+                    assert np.asarray(result).tobytes() == np.tile(x, repeats).tobytes()
+                    assert result.sharding.spec == spec, result.sharding
+                    gradient = wrap(jax.grad(lambda a: (tileops.tile(a, repeats) ** 2).sum()))(a)
+                    assert np.array_equal(gradient, 2 * math.prod(repeats) * x)
+                assert np.asarray(wrap(lambda a: tileops.tile(a, (0, 2)))(a)).shape == (0, 32)
+                quarter = wrap(lambda a: tileops.tile_adjoint(a, (4, 8), (2, 2)))(a)
+                assert np.array_equal(quarter, quarters)
+                summed = wrap(lambda a: tileops.expand_adjoint(a, (1, 16)))(a)
+                assert np.array_equal(summed, x.sum(0, keepdims=True))
+                wide = wrap(lambda a: tileops.expand(a[:, None], (8, 3, 16)))(a)
+                assert np.array_equal(wide, np.repeat(x[:, None], 3, 1))
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def test_axes_that_are_not_sharded_are_repeated_by_the_library():
     """JAX's own tile keeps the sharding of an array of which only the batch is sharded."""
     code = """

@@ -341,15 +341,19 @@ def _devices(mesh: Any, part: Any) -> int:
 def _may_be_sharded(x: Any) -> bool:
     """Whether no device holds all of an array; of a traced array, whether that is possible.
 
-    Auto axes do not tell whether they are divided, and count as divided. Axes that are mapped by
-    hand, as in shard_map, do not count, because each device sees its own part.
+    Explicit axes that share an array count even if a single device has all of it, because JAX
+    refuses by the type. Auto axes do not tell what they share, and count in a trace. Axes that are
+    mapped by hand, as in shard_map, do not count, because each device sees its own part.
     """
     if not isinstance(x, jax.core.Tracer):
-        return not x.is_fully_replicated
+        if not x.is_fully_replicated:
+            return True
+        sharding = x.sharding
+        is_named = isinstance(sharding, jax.sharding.NamedSharding)
+        return is_named and any(_parts(sharding)) and any(_parts(jax.typeof(x).sharding))
     sharding = jax.typeof(x).sharding
-    if sharding.mesh.size <= 1:
-        return False
-    return AxisType.Auto in sharding.mesh.axis_types or any(_parts(sharding))
+    is_auto = AxisType.Auto in sharding.mesh.axis_types and sharding.mesh.size > 1
+    return is_auto or any(_parts(sharding))
 
 
 def _may_be_divided(x: Any, plan: Plan) -> bool:
@@ -365,11 +369,10 @@ def _may_be_divided(x: Any, plan: Plan) -> bool:
     is_refused = AxisType.Explicit in kinds and not _HAS_TILE
     if is_refused or is_empty(plan.shape) or (is_traced and AxisType.Auto in kinds):
         return True
-    if is_traced:
-        are_divided = [part is not None for part in _parts(sharding)]
-    else:
-        parts = x.sharding.shard_shape(x.shape)
-        are_divided = [part != n for n, part in zip(x.shape, parts, strict=True)]
+    are_divided = [part is not None for part in _parts(sharding)]
+    if not is_traced:  # the type does not tell what Auto axes share
+        parts = zip(x.shape, x.sharding.shard_shape(x.shape), are_divided, strict=True)
+        are_divided = [is_named or n != part for n, part, is_named in parts]
     repeats = plan.repeats[len(plan.repeats) - x.ndim :]
     return any(d and not is_equal(r, 1) for d, r in zip(are_divided, repeats, strict=True))
 
