@@ -114,4 +114,7 @@ def _concat(node: Any, inputs: list[Any], max_bytes: int | None) -> Any:
     try:
         return np.concatenate([to_host("Concat", value) for value in inputs], axis)
     except ValueError as error:
-        raise ShapeError(f"the inputs have shapes {shapes}, on axis {axis}: {error}") from error
+        raise ShapeError(
+            f"the inputs have shapes {shapes}, which cannot be joined along axis {axis} ({error}); "
+            f"they must be equal in all other axes; reshape or expand them"
+        ) from error

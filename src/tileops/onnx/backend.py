@@ -88,7 +88,8 @@ def for_library(name: str) -> "type[_LibraryBackend]":
     A device is named as in ONNX, "CPU", "CUDA" or "CUDA:1"; the default is the library's
     default device. Inputs are a list, or a dict by name, of arrays of NumPy or of the
     library. The outputs are arrays of the library if any input is, otherwise NumPy arrays.
-    They share no memory with the inputs, the model or each other.
+    They share no memory with the inputs, the model or each other. Nodes other than Tile,
+    Expand and Identity run in NumPy, so that a gradient ends at a Concat.
 
     Examples
     --------
