@@ -9,7 +9,7 @@ extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewc
 # The source folder is the repository, because README.md links to other folders than this one.
 include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**"]
 root_doc = "docs/index"
-myst_heading_anchors = 2
+myst_heading_anchors = 3
 numpydoc_show_class_members = False  # autodoc shows them
 
 html_theme = "furo"
