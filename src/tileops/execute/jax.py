@@ -121,7 +121,9 @@ class Jax(Executor):
             return self.sum(name, g.astype(wide), plan, shape).astype(g.dtype)
         sharding = jax.typeof(g).sharding
         is_by_hand = AxisType.Manual in sharding.mesh.axis_types
-        if _may_be_sharded(g) and not (is_by_hand or _is_reduced_later(sharding)):
+        is_whole = sharding.mesh.size <= 1 and not plan.merges  # JAX reduces that by itself
+        is_kept = not (is_whole or is_by_hand or _is_reduced_later(sharding))
+        if is_kept and _may_be_sharded(g):
             return _sum_sharded(g, plan, shape)
         with enable_x64(True):  # without it, JAX 0.7 fails to reduce 64 bits
             total = jax.lax.reduce_sum(jnp.reshape(g, plan.spread), axes=plan.repeated)
@@ -314,7 +316,8 @@ def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
     def repeat(x: Any) -> Any:
         result = _repeat(x, plan, True)
         is_explicit = AxisType.Explicit in kind.sharding.mesh.axis_types
-        return jax.sharding.reshard(result, kind.sharding) if is_explicit else result
+        differs = is_explicit and jax.typeof(result).sharding != kind.sharding
+        return jax.sharding.reshard(result, kind.sharding) if differs else result
 
     with enable_x64(True):  # otherwise JAX takes 64 bits for 32
         (total,) = jax.linear_transpose(repeat, like)(g)
