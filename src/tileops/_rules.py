@@ -143,7 +143,7 @@ def in_range(argument: Argument, count: int) -> bool:
     return not is_less(count, argument.least) and not exceeds(count, argument.greatest)
 
 
-def out_of_range(argument: Argument, axis: int, count: int, given: str) -> Exception:
+def out_of_range(argument: Argument, axis: int | str, count: int, given: str) -> Exception:
     """Return the error for a count out of range; `given` says which entry the count is."""
     rule = "be negative" if argument.least == 0 else f"be less than {argument.least}"
     remedy = argument.remedy

@@ -81,7 +81,7 @@ class NumPy(Executor):
         if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:
             plain = "numpy.asarray(x)"
             if isinstance(x, np.ma.MaskedArray):
-                plain = f"numpy.ma.array({plain}, mask=x.mask)"
+                plain = f"numpy.ma.array({plain}, mask=x.mask), which keeps values and mask"
             raise DTypeError(
                 f"{operator.name}: the input is a numpy.matrix, which has two axes, and the result "
                 f"has {len(plan.shape)}; pass an array that is not a matrix, such as {plain}"

@@ -33,15 +33,23 @@ def change_of(node: Any, inputs: list[Any]) -> str | None:
     if node.domain not in DEFAULT_DOMAIN:
         return "the graphs inside it stay as they are" if inner_graphs(node) else None
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    if node.op_type in _ADDED:
+    if node.op_type == "Clip" or (node.op_type == "Pad" and _is_by_constant(given)):
         return _change_of_dtype(inputs[0])
     find = _CHANGES.get(node.op_type, _change_of_broadcasting)
     return find(given, [dims_of(declared) for declared in inputs], len(node.output))
 
 
+def _is_by_constant(given: Mapping[str, Any]) -> bool:
+    return bool(given.get("mode", b"constant") == b"constant")
+
+
 def _change_of_dtype(declared: Any) -> str | None:
-    dtype = dtype_of(declared) or "an unknown type"
-    return None if dtype == "float32" else f"its constants become float32, and its input is {dtype}"
+    """Say that constants become float32, or the default limits of a Clip those of another type."""
+    dtype = dtype_of(declared)
+    if dtype == "float32":
+        return None
+    found = "not known; declare it" if dtype is None else dtype
+    return f"its limits or constants are those of float32, and the type of its input is {found}"
 
 
 def _change_of_broadcasting(
@@ -103,9 +111,6 @@ def _is_single(shape: Shape) -> bool:
     """Whether a value is known to have one element."""
     return shape is not None and all(size == 1 for size in shape)
 
-
-_ADDED = ("Clip", "Pad")
-"""The nodes whose attributes become constants, which are float32 whatever the input is."""
 
 _CHANGES: dict[str, Callable[[Mapping[str, Any], list[Shape], int], str | None]] = {
     "BatchNormalization": _change_of_batch_normalization,

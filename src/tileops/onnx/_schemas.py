@@ -48,11 +48,16 @@ def _along_axis(argument: Argument, shape: tuple[int, ...], counts: tuple[int, .
             f"{argument.operator_name}: axis is {show(axis)} for rank {rank} "
             f"(input shape {show(shape)}); {axes}"
         )
-    if not in_range(argument, tiles):
-        raise out_of_range(argument, axis % rank, tiles, f" is {show(tiles)}")
+    check_tiles(argument, axis % rank, tiles)
     repeats = [1] * rank
     repeats[axis] = tiles
     return shape, tuple(repeats)
+
+
+def check_tiles(argument: Argument, axis: int | str, tiles: int) -> None:
+    """Refuse a count of Tile-1 that is out of range."""
+    if not in_range(argument, tiles):
+        raise out_of_range(argument, axis, tiles, f" is {show(tiles)}")
 
 
 TILE_1 = TILE.derive("Tile-1", align=_along_axis, dtypes=FLOATS, name="tiles", greatest=LIMIT)

@@ -29,7 +29,7 @@ from tileops.onnx._models import (
     refill,
     unique_name,
 )
-from tileops.onnx._schemas import TILE_1, in_opset
+from tileops.onnx._schemas import TILE_1, check_tiles, in_opset
 from tileops.onnx._tile_1 import (
     ARGUMENTS,
     check_count_dtype,
@@ -95,8 +95,8 @@ def upgrade(model: Any) -> Any:
         quotes the converter. If the converter is known to change the meaning of another node: an
         arithmetic node whose ``axis`` of old broadcasting is neither 0 nor aligned on the right,
         a Hardmax that flattens, a PRelu by channels or with more axes in its slope than in its
-        input, a Clip or Pad of other floats than float32, an Upsample that interpolates, a Dropout
-        that trains, a BatchNormalization whose
+        input, a Clip, or a Pad by a constant, whose input is not known to be float32, an Upsample
+        that interpolates, a Dropout that trains, a BatchNormalization whose
         outputs do not tell whether it trains, or a node of another domain with graphs inside.
     onnx.checker.ValidationError
         If a model with a Tile-1 is malformed.
@@ -329,13 +329,13 @@ def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> 
 def _computed_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str:
     """Add nodes that compute repeats when the model runs: ones, with `tiles` put at `axis`."""
     data, tiles, axis = node.input
-    # What is known now is checked now, with values that no rule refuses for what is not.
+    # What is known now is checked now.
     shape = dims_of(_type_of(data, types))
     _, (known_tiles, known_axis) = _read_constants(node, types, constants)
-    if shape is None:
-        shape, known_axis = ("?",), 0
-    counts = (1 if known_tiles is None else known_tiles, known_axis or 0)
-    TILE_1.align(TILE_1.argument, shape, counts)
+    if known_tiles is not None:
+        check_tiles(TILE_1.argument, "?" if known_axis is None else known_axis, known_tiles)
+    if shape is not None and known_axis is not None:
+        TILE_1.align(TILE_1.argument, shape, (1, known_axis))
     # Numbers that are not whole become invalid ones: a Tile refuses a negative count, and
     # ScatterElements an index out of range.
     count = made.whole(tiles, otherwise=-1)
