@@ -137,10 +137,11 @@ def _in_memory(plan: Plan, nbytes: int, itemsize: int) -> Plan:
             break
     strides: tuple[int, ...] = ()
     if not plan.merges:
-        steps = zip(contiguous(plan.padded, itemsize), plan.repeats, strict=True)
-        strides = tuple(step if r == 1 else 0 for step, r in steps)
+        axes = zip(contiguous(plan.padded, itemsize), plan.repeats, strict=True)
+        strides = tuple(stride if r == 1 else 0 for stride, r in axes)
     spread_strides = tuple(
-        0 if axis in plan.repeated else step for axis, step in enumerate(contiguous(plan.split, 1))
+        0 if axis in plan.repeated else stride
+        for axis, stride in enumerate(contiguous(plan.split, 1))
     )
     return plan._replace(nbytes=nbytes, row=row, strides=strides, spread_strides=spread_strides)
 

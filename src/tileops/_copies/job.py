@@ -63,7 +63,7 @@ def is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
     if itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * nbytes:
         return False
     axes = zip(reversed(plan.padded), reversed(strides), strict=False)
-    return next((abs(step) for n, step in axes if n > 1 and step), itemsize) != itemsize
+    return next((abs(stride) for n, stride in axes if n > 1 and stride), itemsize) != itemsize
 
 
 def copy_plan(shape: tuple[int, ...], itemsize: int) -> Plan:
@@ -95,7 +95,7 @@ def assigned_row(
     nest = make_nest(plan, source, target, itemsize)
     row = nest.sizes[-1]
     if row == itemsize:  # elements that do not lie side by side
-        row *= nest.sizes[-2] if len(nest.sizes) > 1 else 1
+        row = prod(nest.sizes[-2:])
     few = _FEW if nest.target == contiguous(nest.sizes, 1) else _FEW_APART
     return row if row > _LONG or nest.nbytes <= few * row else 0
 

@@ -76,8 +76,8 @@ def _ahead(rows: Rows) -> tuple[int, int]:
 
     The step divides a page, and the distance changes from row to row by multiples of the step.
     """
-    steps = zip(rows.target, rows.source, strict=True)
-    step = gcd(PAGE, *(written - read for written, read in steps))
+    strides = zip(rows.target, rows.source, strict=True)
+    step = gcd(PAGE, *(written - read for written, read in strides))
     return rows.distance % step, step
 
 

@@ -50,33 +50,33 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     written by broadcasting. A single such repetition would be a plain copy, which is left to
     our steps, as is every copy into existing memory that has enough bytes to be shared by threads.
     """
-    steps, rows = [], 1
+    outer_first, rows = [], 1
     for n, stride in zip(nest.sizes, nest.source, strict=True):
         if stride == 0:
-            steps.append((rows, n))
+            outer_first.append((rows, n))
         else:
             rows *= n
     if nest.repeats_per_word > 1:
-        repeats = steps.pop()[1] if nest.source[-1] == 0 else 1
-        steps.append((rows, repeats * nest.repeats_per_word))
+        repeats = outer_first.pop()[1] if nest.source[-1] == 0 else 1
+        outer_first.append((rows, repeats * nest.repeats_per_word))
     threads = 2 if nest.nbytes >= 2 * SHARED else 1
-    if not steps or (not is_new and (len(steps) == 1 or threads > 1)):
+    if not outer_first or (not is_new and (len(outer_first) == 1 or threads > 1)):
         return ()
-    inner_first = tuple(reversed(steps))
+    inner_first = tuple(reversed(outer_first))
     most = _ORDERS if is_new and nest.nbytes >= _ORDERED else 1
-    orders = islice(permutations(range(len(steps))), most)
+    orders = islice(permutations(range(len(inner_first))), most)
     chains = (_ordered(inner_first, order) for order in orders)
     cost, chain = min((chain_cost(nest, chain, is_new), chain) for chain in chains)
     written = nest.nbytes * PER_BYTE
     return chain if cost + written <= (steps_cost(nest) + written) / threads else ()
 
 
-def _ordered(steps: Chain, order: tuple[int, ...]) -> Chain:
+def _ordered(inner_first: Chain, order: tuple[int, ...]) -> Chain:
     """Reorder repetitions; a repetition has more rows if outer axes are repeated before it."""
     chain = []
     for done, i in enumerate(order):
-        rows, repeats = steps[i]
-        outer = prod(steps[j][1] for j in order[:done] if j > i)
+        rows, repeats = inner_first[i]
+        outer = prod(inner_first[j][1] for j in order[:done] if j > i)
         chain.append((rows * outer, repeats))
     return tuple(chain)
 

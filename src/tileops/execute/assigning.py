@@ -84,12 +84,12 @@ def assign_in_pieces(target: Any, source: Any) -> None:
 
 def _relocated(target: Any, source: Any) -> Any:
     """Copy a small source to where libc is fast; None if it is large or there is no such place."""
-    once = source[tuple(slice(None if step else 1) for step in source.strides)]
+    once = source[tuple(slice(None if stride else 1) for stride in source.strides)]
     if once.nbytes > min(_RELOCATED, target.nbytes // _REPEATED):
         return None
     copy = temporary(once.shape, target)
-    steps = zip(copy.strides, source.strides, strict=True)
-    strides = tuple(written if read else 0 for written, read in steps)
+    axes = zip(copy.strides, source.strides, strict=True)
+    strides = tuple(written if read else 0 for written, read in axes)
     repeated = np.ndarray(source.shape, copy.dtype, copy, 0, strides)
     if places.are_slow(_rows(target, repeated)):
         return None
@@ -117,9 +117,9 @@ def _are_looped(target: Any, source: Any) -> bool:
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
     """Whether rows are repeated, and pieces of this many bytes divide each row and each stride."""
     row, axes = _row(source)
-    steps = source.strides[:axes]
-    is_whole = all(step >= 0 and step % piece == 0 for step in (row, *steps))
-    return bool(0 in steps and is_whole and target.flags.c_contiguous)
+    strides = source.strides[:axes]
+    is_whole = all(nbytes >= 0 and nbytes % piece == 0 for nbytes in (row, *strides))
+    return bool(0 in strides and is_whole and target.flags.c_contiguous)
 
 
 def _rows(target: Any, source: Any) -> Rows:
@@ -143,17 +143,17 @@ def _pick(target: Any, source: Any, piece: int) -> None:
     """Pick the pieces of each row as often as it is repeated."""
     row, axes = _row(source)
     sizes = source.shape[:axes]
-    steps = tuple(step // piece for step in source.strides[:axes])
+    strides = tuple(stride // piece for stride in source.strides[:axes])
     for part in blocks(sizes, box(sizes, row, _INDICES * piece)):
         written, read = target[part], source[part]
-        indices = _indices(read.shape[:axes], steps, row // piece)
+        indices = _indices(read.shape[:axes], strides, row // piece)
         pieces = Memory(address_of(read), (int(indices[-1]) + 1,), (piece,), piece, read)
         as_array(pieces).take(indices, 0, written.reshape(-1).view(word_dtype(piece)), "wrap")
 
 
 @lru_cache(maxsize=16)
-def _indices(shape: tuple[int, ...], steps: tuple[int, ...], pieces: int) -> Any:
+def _indices(shape: tuple[int, ...], strides: tuple[int, ...], pieces: int) -> Any:
     """Return the index of each piece in the source; the last index is the highest."""
     axes = np.ogrid[tuple(map(slice, (*shape, pieces)))]
-    places = sum(axis * step for axis, step in zip(axes, (*steps, 1), strict=True))
-    return np.ravel(places)  # writable, because `take` would copy read-only indices
+    indices = sum(axis * stride for axis, stride in zip(axes, (*strides, 1), strict=True))
+    return np.ravel(indices)  # writable, because `take` would copy read-only indices

@@ -52,7 +52,7 @@ def prepare(
 
     Return None where the library's own kernel is equally fast.
     """
-    source, target = (tuple(step * unit for step in steps) for steps in (source, target))
+    source, target = (tuple(n * unit for n in strides) for strides in (source, target))
     nest = make_nest(plan, source, target, itemsize)
     launch = plan_device(nest, source_alignment, target_alignment, itemsize)
     if launch is None:

@@ -43,6 +43,6 @@ def steps_cost_less(
         time /= threads
     time -= _BEGIN + _PER_BYTE * plan.nbytes
     itemsize = plan.nbytes // elements
-    source, target = (tuple(step * itemsize for step in steps) for steps in (source, target))
+    source, target = (tuple(n * itemsize for n in strides) for strides in (source, target))
     # Planning a copy takes 20 µs, and costs are never less than 0.
     return time > 0 and time > copy_cost(plan, source, target, itemsize, threads)
