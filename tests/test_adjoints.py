@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tileops
-from tileops._plan import make_plan, sum_steps
+from tileops._plan import make_plan, sum_groups
 from tileops._rules import TILE
 
 import reference
@@ -146,7 +146,7 @@ def test_narrow_complex_numbers_are_summed_in_wider_ones():
 )
 def test_the_axis_with_most_repeats_is_summed_first(shape, repeats, least, steps):
     plan = make_plan(TILE, shape, repeats, 4)
-    assert sum_steps(plan, least) == steps
+    assert sum_groups(plan, least) == steps
 
 
 def test_adjoints_refuse_a_shape_larger_than_any_array(xp):

@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 import tileops
-from tileops._plan import cached_plan, contiguous, sum_steps
+from tileops._plan import cached_plan, contiguous, sum_groups
 from tileops._rules import TILE
 from tileops.execute.torch_cost import steps_cost_less
 
@@ -101,10 +101,10 @@ def test_an_adjoint_is_a_tensor_of_its_own(torch, dtype, call, expected):
 
 def test_the_steps_of_a_sum_are_kept_no_longer_than_its_plan(torch):
     x = torch.ones(100, 1, 100, requires_grad=True)
-    kept = sum_steps.cache_info().currsize
+    kept = sum_groups.cache_info().currsize
     tileops.tile(x, (2, *(1,) * 61, 10, 1, 10)).sum().backward()
     assert x.grad.eq(200).all()
-    assert sum_steps.cache_info().currsize == kept
+    assert sum_groups.cache_info().currsize == kept
 
 
 def test_zero_repeats_give_zero_gradients(torch):

@@ -147,7 +147,7 @@ def _in_memory(plan: Plan, nbytes: int, itemsize: int) -> Plan:
 
 
 @lru_cache(maxsize=4096)
-def sum_steps(plan: Plan, least: int = 2) -> tuple[tuple[int, ...], ...]:
+def sum_groups(plan: Plan, least: int = 2) -> tuple[tuple[int, ...], ...]:
     """Group the axes of `spread` that an adjoint sums over, for one sum after the other.
 
     Neighbours are summed together. The group with most repeats comes first, so that little is left

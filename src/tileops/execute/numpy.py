@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._plan import Plan, sum_steps
+from tileops._plan import Plan, sum_groups
 from tileops._rules import Operator
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError
@@ -140,7 +140,7 @@ class NumPy(Executor):
         if plan.repeated:
             dtype = np.dtype(wide_dtype(self.dtype(g)) or g.dtype).type  # of the native byte order
             total = total.reshape(plan.spread)
-            for axes in sum_steps(plan, _FEWEST_SUMMED):
+            for axes in sum_groups(plan, _FEWEST_SUMMED):
                 total = total.sum(axis=axes, dtype=dtype, keepdims=True)
         return total.astype(g.dtype, order="C", copy=not plan.repeated).reshape(shape)
 

@@ -8,7 +8,7 @@ from torch import strided
 from torch.compiler import is_dynamo_compiling
 from torch.jit import is_tracing
 
-from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan, sum_steps
+from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan, sum_groups
 from tileops._rules import Operator, is_equal
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
@@ -169,7 +169,7 @@ class Torch(Executor):
         is_ours = (
             is_moved
             or (x.is_cpu and plan.nbytes >= HUGE)
-            or (is_recorded and len(_sum_steps(x, plan)) > 1)  # PyTorch would sum all axes at once
+            or (is_recorded and len(_sum_groups(x, plan)) > 1)  # PyTorch would sum all axes at once
         )
         if not (is_ours and is_private(x) and is_stored(x)):
             return _repeat(x, plan, is_recorded)
@@ -212,7 +212,7 @@ class Torch(Executor):
                 f"{name}: g is {type_name(type(g))}, whose axes PyTorch cannot split "
                 f"({error}); replicate a DTensor first, with g.redistribute()"
             ) from error
-        for axes in _sum_steps(g, plan):
+        for axes in _sum_groups(g, plan):
             spread = spread.sum(axes, keepdim=True, dtype=g.dtype)
         return _reshape_new(spread, shape)
 
@@ -288,7 +288,7 @@ def _sizes_to_trace(rank: int, plan: Plan) -> tuple[int, ...]:
     return tuple(-1 if i >= added and is_equal(r, 1) else n for i, (n, r) in axes)
 
 
-def _sum_steps(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
+def _sum_groups(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Group the axes to sum over one after the other, or put them into one group.
 
     PyTorch's sum over axes that are no neighbours takes several times as long on a CPU, and adds up
@@ -298,7 +298,7 @@ def _sum_steps(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """
     is_kept = plan.nbytes and len(plan.shape) <= MOST_AXES and not is_dynamo_compiling()
     if is_kept and x.is_cpu and type(x) in PLAIN and x.dtype not in _HALVES:
-        return sum_steps(plan)
+        return sum_groups(plan)
     return (plan.repeated,)
 
 
