@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import kernels
 import tileops
-from tileops._copies import host as steps_of_host
-from tileops._copies import machine, places
+from tileops._copies import cpu, machine, places
 from tileops._copies.job import make_parts
 from tileops._copies.steps import Nest, blocks
 from tileops._plan import cached_plan, contiguous
@@ -440,14 +439,14 @@ def test_a_large_source_stays_where_it_is(monkeypatch):
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_pairs_are_cut_at_even_places(threads):
-    assert steps_of_host.cut(Nest((2_000_003, 3), (1, 0), (3, 1), 1), threads)[0] % 2 == 0
+    assert cpu.cut(Nest((2_000_003, 3), (1, 0), (3, 1), 1), threads)[0] % 2 == 0
 
 
 @pytest.mark.parametrize("repeats", [33, 40, 50])
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_threads_cut_no_row_where_there_are_enough_rows(repeats, threads):
     nest = Nest((repeats, 2**16), (0, 8), (2**19, 8), 8)
-    assert steps_of_host.cut(nest, threads)[1] == 2**16
+    assert cpu.cut(nest, threads)[1] == 2**16
 
 
 @given(
@@ -463,7 +462,7 @@ def test_parts_of_long_rows_are_contiguous_and_enough_for_the_threads(sizes, ste
     steps = [*steps[: len(sizes) - 1], True]
     source = tuple(width * step for width, step in zip(contiguous(sizes, 8), steps, strict=True))
     nest = Nest(tuple(sizes), source, contiguous(sizes, 8), 8)
-    block = steps_of_host.cut(nest, threads)
+    block = cpu.cut(nest, threads)
     inner = next((i for i, size in enumerate(block) if size > 1), len(block))
     assert block[inner + 1 :] == nest.sizes[inner + 1 :]
     assert block[:inner] == (1,) * inner
@@ -474,14 +473,14 @@ def test_parts_of_long_rows_are_contiguous_and_enough_for_the_threads(sizes, ste
 
 def test_an_outer_axis_of_short_rows_is_cut_however_few_rounds_it_has():
     nest = Nest((10, 1000, 4, 3), (4000, 3, 0, 1), (16_000, 12, 3, 1), 1)
-    assert steps_of_host.cut(nest, 5) == (2, 1000, 4, 3)
+    assert cpu.cut(nest, 5) == (2, 1000, 4, 3)
 
 
 @pytest.mark.parametrize("threads", range(2, 9))
 def test_each_thread_has_one_part_of_short_rows(threads):
     for rows in (1000, 1001, 100_003):
         nest = Nest((rows, 4, 3), (3, 0, 1), (12, 3, 1), 1)
-        parts = blocks(nest.sizes, steps_of_host.cut(nest, threads))
+        parts = blocks(nest.sizes, cpu.cut(nest, threads))
         taken = [along.stop - along.start for along, *_ in parts]
         assert len(taken) == threads
         assert max(taken) - min(taken) <= 2 * threads
@@ -491,8 +490,8 @@ def test_each_part_is_planned_for_its_own_sizes():
     nest = Nest((4, 2048), (18, 0), (2048 * 18, 18), 18)
     for part in make_parts(nest, 2):
         sizes = np.broadcast_to(np.uint8(0), nest.sizes)[part.slices].shape
-        assert part.move == steps_of_host.plan_steps(nest._replace(sizes=sizes))
-        assert part.move != steps_of_host.plan_steps(nest)
+        assert part.move == cpu.plan_steps(nest._replace(sizes=sizes))
+        assert part.move != cpu.plan_steps(nest)
 
 
 @pytest.mark.parametrize("threads", range(2, 9))
@@ -500,7 +499,7 @@ def test_threads_end_at_about_the_same_time(threads):
     for rows in (*range(2, 200), 1000):
         nest = Nest((rows, 2**16), (0, 8), (2**19, 8), 8)
         ends = [0] * threads
-        for part in blocks(nest.sizes, steps_of_host.cut(nest, threads)):
+        for part in blocks(nest.sizes, cpu.cut(nest, threads)):
             first = min(range(threads), key=ends.__getitem__)
             ends[first] += math.prod(along.stop - along.start for along in part)
         assert max(ends) <= 1.25 * sum(ends) / threads, rows

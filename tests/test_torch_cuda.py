@@ -12,7 +12,7 @@ import pytest
 
 import kernels
 import tileops
-from tileops._copies.device import Variant
+from tileops._copies.gpu import Variant
 from tileops.execute import device, host
 
 pytestmark = pytest.mark.library("torch")

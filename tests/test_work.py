@@ -16,8 +16,8 @@ import tileops
 from memory import peak_of
 from tileops._copies import job
 from tileops._copies.cost import threads_for
-from tileops._copies.device import plan_device
-from tileops._copies.host import LOOPED, column_axes, cut, host_words, plan_steps
+from tileops._copies.cpu import LOOPED, column_axes, cut, host_words, plan_steps
+from tileops._copies.gpu import plan_device
 from tileops._copies.job import assigned_row, make_contiguous_job, new_chain
 from tileops._copies.rows import plan_rows
 from tileops._copies.steps import Nest, Pairs, make_nest

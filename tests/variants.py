@@ -32,7 +32,7 @@ _TINY = {
         "_UNCACHED": 80,
     },
     "tileops._copies.job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
-    "tileops._copies.device": {
+    "tileops._copies.gpu": {
         "_AT_ONCE": 3,
         "_OF_MORE": 2,
         "_APART": 2,
@@ -40,7 +40,7 @@ _TINY = {
         "_MOST_BLOCKS": 3,
         "_MOST_COUNTED": 200,
     },
-    "tileops._copies.host": {
+    "tileops._copies.cpu": {
         "_JOINED": range(4, 21),
         "_JOINED_RUN": 40,
         "_WIDE": 12,

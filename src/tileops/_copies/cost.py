@@ -8,7 +8,7 @@ library keeps its own loops where both are equally fast.
 from math import ceil, prod
 
 from tileops._copies import machine
-from tileops._copies.host import LOOPED, NUMBERS, plan_steps, times_written
+from tileops._copies.cpu import LOOPED, NUMBERS, plan_steps, times_written
 from tileops._copies.steps import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
 
 _LEAST_COST = 20_000.0

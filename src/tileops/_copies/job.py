@@ -1,14 +1,11 @@
-"""How a copy in the CPU's memory is made: at once, by steps or by repetitions of rows.
-
-This module knows no arrays.
-"""
+"""How a copy in the CPU's memory is made: at once, by steps or by repetitions of rows."""
 
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 from tileops._copies.cost import steps_cost, threads_for
-from tileops._copies.host import cut, host_words, plan_steps
+from tileops._copies.cpu import cut, host_words, plan_steps
 from tileops._copies.rows import Chain, chain_cost, plan_rows
 from tileops._copies.steps import Move, Nest, Pairs, Slices, Stage, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous

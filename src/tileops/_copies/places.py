@@ -1,7 +1,6 @@
 """When libc copies rows slowly because of where their target lies relative to their source.
 
-This module knows no arrays. What it says holds for glibc 2.36 on AMD's processors; docs/copies.md
-has the measurements.
+This holds for glibc 2.36 on AMD's processors; docs/copies.md has the measurements.
 """
 
 from math import gcd

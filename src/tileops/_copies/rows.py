@@ -9,7 +9,7 @@ from itertools import islice, permutations
 from math import inf, prod
 
 from tileops._copies.cost import PER_BYTE, SHARED, steps_cost
-from tileops._copies.host import LOOPED
+from tileops._copies.cpu import LOOPED
 from tileops._copies.steps import WORDS, Nest
 
 Chain = tuple[tuple[int, int], ...]

@@ -1,8 +1,7 @@
 """How bytes move: a strided copy in few loops over wide words, and the steps that make it fast.
 
-This module knows no arrays and no libraries. A `Nest` describes a copy. `device` turns a nest
-into the launch of a kernel; `host` turns it into a tree of `Copy`, `Columns`, `Pairs`,
-`Slices` and `Stage`, which `tileops.execute.moving` carries out.
+A `Nest` describes a copy. `gpu` turns a nest into the launch of a kernel; `cpu` turns it into a
+tree of `Copy`, `Columns`, `Pairs`, `Slices` and `Stage`, which `execute/moving.py` carries out.
 """
 
 from collections.abc import Iterator

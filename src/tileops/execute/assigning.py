@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tileops._copies import places
-from tileops._copies.host import DIRECT, LOOPED
+from tileops._copies.cpu import DIRECT, LOOPED
 from tileops._copies.places import Rows
 from tileops._copies.steps import blocks, box
 from tileops.execute._memory import Memory, address_of, as_array, word_dtype

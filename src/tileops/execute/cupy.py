@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 from cupy._core import elementwise_copy  # not public, but takes the least time on the host
 
-from tileops._copies.device import Variant
+from tileops._copies.gpu import Variant
 from tileops._plan import Plan
 from tileops._rules import Operator
 from tileops._texts import type_name

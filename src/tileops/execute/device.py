@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tileops._copies.device import Variant, plan_device
+from tileops._copies.gpu import Variant, plan_device
 from tileops._copies.steps import make_nest
 from tileops._plan import Plan
 

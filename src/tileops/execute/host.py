@@ -15,7 +15,7 @@ import numpy as np
 
 from tileops import _threads
 from tileops._copies import places
-from tileops._copies.host import joined_repeats
+from tileops._copies.cpu import joined_repeats
 from tileops._copies.job import (
     ALIGNMENT,
     COPIED,

@@ -40,7 +40,7 @@ struct Loop {
     long long source, target;  // the stride, minus the next loop's stride times its rounds
 };
 
-// A `Launch` of tileops/_copies/device.py, which tileops/execute/device.py packs.
+// A `Launch` of tileops/_copies/gpu.py, which tileops/execute/device.py packs.
 struct Launch {
     Index stores;                // the number of stores in all loops
     Index period;                // the number of pieces in the inner loops

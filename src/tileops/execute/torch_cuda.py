@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from cuda.bindings import driver, nvrtc, runtime
 
-from tileops._copies.device import Variant
+from tileops._copies.gpu import Variant
 from tileops._plan import Plan
 from tileops.execute import device
 from tileops.execute._memory import alignment_of
