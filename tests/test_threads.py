@@ -66,7 +66,7 @@ def shared(monkeypatch):
 @pytest.fixture
 def eager(monkeypatch):
     """Use one thread for each MiB of a result."""
-    monkeypatch.setattr(cost, "SHARED", 2**20)
+    monkeypatch.setattr(cost, "_SHARED", 2**20)
     forget_plans()
     yield
     monkeypatch.undo()

@@ -7,8 +7,8 @@ library keeps its own loops where both are equally fast.
 
 from math import ceil, prod
 
-from tileops._copies import machine
-from tileops._copies.cpu import LOOPED, NUMBERS, plan_steps, times_written
+from tileops._copies import cpu, machine
+from tileops._copies.cpu import NUMBERS, plan_steps, times_written
 from tileops._copies.steps import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
 
 _LEAST_COST = 20_000.0
@@ -34,14 +34,14 @@ PER_BYTE = 0.025
 """Each byte of the result, which two threads write in half the time."""
 
 # Threads
-SHARED = 6 * 2**20
+_SHARED = 6 * 2**20
 """The fewest bytes for each thread: with fewer, a thread saves no more time than it takes to wake.
 
 Threads also wait for each other, because Python runs in only one of them at a time and copies of
 short rows take many steps.
 """
 _SHARED_COST = 600_000.0
-"""The least cost of steps and bytes that is worth a thread, even with fewer bytes than `SHARED`."""
+"""The least cost of steps and bytes that is worth a thread, however few bytes there are."""
 
 
 def steps_cost(nest: Nest) -> float:
@@ -53,7 +53,12 @@ def steps_cost(nest: Nest) -> float:
 def threads_for(nest: Nest) -> int:
     """Return how many threads a copy is worth, by its bytes or by the cost of its steps."""
     cost = steps_cost(nest) + nest.nbytes * PER_BYTE
-    return max(1, nest.nbytes // SHARED, int(cost // _SHARED_COST))
+    return max(threads_for_bytes(nest.nbytes), int(cost // _SHARED_COST))
+
+
+def threads_for_bytes(nbytes: int) -> int:
+    """Return how many threads a copy is worth, whatever its steps cost."""
+    return max(1, nbytes // _SHARED)
 
 
 def _move_cost(nest: Nest, move: Move) -> float:
@@ -62,7 +67,7 @@ def _move_cost(nest: Nest, move: Move) -> float:
     match move:
         case Copy():
             if nest.word not in WORDS:
-                return words * (_PER_ELEMENT if nest.word == LOOPED else _PER_ENTRY)
+                return words * (_PER_ELEMENT if nest.word == cpu.LOOPED else _PER_ENTRY)
             innermost = next((n for n in reversed(nest.sizes) if n > 1), 1)
             apart = words if nest.source and nest.source[-1] not in (0, nest.source_word) else 0
             return words / innermost * _PER_ENTRY + apart * PER_APART

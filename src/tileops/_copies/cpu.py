@@ -10,8 +10,7 @@ passes differs. docs/copies.md has the Xeon's figures, and a table with steps of
 from functools import lru_cache
 from math import ceil, gcd, prod
 
-from tileops._copies import machine
-from tileops._copies.places import ALIKE
+from tileops._copies import machine, places
 from tileops._copies.steps import (
     COPY,
     WORDS,
@@ -185,12 +184,12 @@ def joined_repeats(row: int, source: int) -> int:
     """Return how many repeats of a row are copied as one run; 0 if they are copied one by one.
 
     Repeats are joined on AMD processors, if the row is all of the source and its size is in
-    `_JOINED`. Their number is chosen so that all runs lie alike (see `ALIKE`). A run is longer than
-    any row in `_JOINED`, so runs are not joined again.
+    `_JOINED`. Their number is chosen so that all runs lie alike, as `places.py` explains. A run is
+    longer than any row in `_JOINED`, so runs are not joined again.
     """
     if row != source or row not in _JOINED or not machine.is_amd():
         return 0
-    alike = ALIKE // gcd(ALIKE, row)
+    alike = places.fewest_alike(row)
     return _JOINED_RUN // row // alike * alike
 
 
@@ -210,8 +209,8 @@ def _alike(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
     """
     for axis, (n, size) in enumerate(zip(block, nest.sizes, strict=True)):
         if 1 < n < size:
-            step = ALIKE // gcd(ALIKE, prod(block[axis + 1 :]) * nest.word)
-            return (*block[:axis], n // step * step or n, *block[axis + 1 :])
+            alike = places.fewest_alike(prod(block[axis + 1 :]) * nest.word)
+            return (*block[:axis], n // alike * alike or n, *block[axis + 1 :])
     return block
 
 

@@ -11,7 +11,7 @@ from tileops._copies import machine
 PAGE = 4096
 """The bytes of a page. libc compares the addresses of source and target modulo this."""
 
-ALIKE = 32
+_ALIKE = 32
 """The processor copies long runs twice as fast if the target lies a multiple of this many bytes
 away from the source. Such runs *lie alike*."""
 
@@ -57,7 +57,7 @@ def are_slow(rows: Rows) -> bool:
     """Whether libc takes at least twice the time for some rows, unless a cache holds the target."""
     if rows.nbytes in _BY_VECTORS:
         return _ahead(rows)[0] < _AGREEING
-    alike = gcd(ALIKE, rows.distance, *rows.target, *rows.source) == ALIKE
+    alike = gcd(_ALIKE, rows.distance, *rows.target, *rows.source) == _ALIKE
     return rows.nbytes in _BY_MICROCODE and not alike
 
 
@@ -78,6 +78,11 @@ def _ahead(rows: Rows) -> tuple[int, int]:
     strides = zip(rows.target, rows.source, strict=True)
     step = gcd(PAGE, *(written - read for written, read in strides))
     return rows.distance % step, step
+
+
+def fewest_alike(run: int) -> int:
+    """Return the least number of runs of this many bytes after which a run lies like the first."""
+    return _ALIKE // gcd(_ALIKE, run)
 
 
 def place_for(row: int, source: int) -> int:

@@ -8,8 +8,8 @@ measured on an AMD EPYC (Zen 4) and on an Intel Xeon.
 from itertools import islice, permutations
 from math import inf, prod
 
-from tileops._copies.cost import PER_BYTE, SHARED, steps_cost
-from tileops._copies.cpu import LOOPED
+from tileops._copies import cpu
+from tileops._copies.cost import PER_BYTE, steps_cost, threads_for_bytes
 from tileops._copies.steps import WORDS, Nest
 
 Chain = tuple[tuple[int, int], ...]
@@ -59,7 +59,7 @@ def plan_rows(nest: Nest, is_new: bool) -> Chain:
     if nest.repeats_per_word > 1:
         repeats = outer_first.pop()[1] if nest.source[-1] == 0 else 1
         outer_first.append((rows, repeats * nest.repeats_per_word))
-    threads = 2 if nest.nbytes >= 2 * SHARED else 1
+    threads = min(2, threads_for_bytes(nest.nbytes))
     if not outer_first or (not is_new and (len(outer_first) == 1 or threads > 1)):
         return ()
     inner_first = tuple(reversed(outer_first))
@@ -96,7 +96,7 @@ def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
         if i == len(chain) - 1 and not is_new:
             cost += rows * repeats * _PER_BROADCAST_ROW
         else:
-            has_loop = row in (*WORDS, LOOPED)  # a special loop of NumPy's for rows of this size
+            has_loop = row in (*WORDS, cpu.LOOPED)  # NumPy has a loop for this size
             cost += rows * (1 if has_loop else repeats) * _PER_ROW
         nbytes *= repeats
         if row > _SOURCE:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._copies import places
-from tileops._copies.cpu import DIRECT, LOOPED
+from tileops._copies import cpu, places
 from tileops._copies.places import Rows
 from tileops._copies.steps import blocks, box
 from tileops.execute._memory import Memory, address_of, as_array, word_dtype
@@ -52,7 +51,7 @@ def choose_assignment(target: Any, source: Any) -> tuple[Assign, Any]:
     If each part made this choice, threads would wait for each other. Each part decides only whether
     its rows are picked, and in which pieces.
     """
-    if target.itemsize != source.itemsize or source.itemsize == LOOPED:
+    if target.itemsize != source.itemsize or source.itemsize == cpu.LOOPED:
         return assign, source
     if not places.matter_to(_row(source)[0]):
         return np.copyto, source
@@ -68,7 +67,7 @@ def assign(target: Any, source: Any) -> None:
     if target.itemsize != source.itemsize:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
     elif _are_looped(target, source):
-        _pick(target, source, LOOPED)
+        _pick(target, source, cpu.LOOPED)
     else:
         target[...] = source
 
@@ -109,9 +108,9 @@ def _piece(target: Any, source: Any) -> int:
 
 def _are_looped(target: Any, source: Any) -> bool:
     """Whether rows are short, and many elements are of the size that `take` has a loop for."""
-    if source.itemsize != LOOPED or target.size < _PICKED or _row(source)[0] > DIRECT:
+    if source.itemsize != cpu.LOOPED or target.size < _PICKED or _row(source)[0] > cpu.DIRECT:
         return False
-    return _are_picked(target, source, LOOPED)
+    return _are_picked(target, source, cpu.LOOPED)
 
 
 def _are_picked(target: Any, source: Any, piece: int) -> bool:
