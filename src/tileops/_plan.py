@@ -39,8 +39,8 @@ class Plan(NamedTuple):
     is_identity: bool
     """Whether the result equals the input and has the same axes."""
 
-    # In memory; 0 and () if the result has no bytes or a symbolic size, or while PyTorch
-    # traces or compiles.
+    # In memory; 0 and () if the result has no bytes or a symbolic size, or in a trace of PyTorch.
+    # While PyTorch compiles, `nbytes` is 0 even where the others are known.
     nbytes: int
     """The bytes of the result."""
     row: int

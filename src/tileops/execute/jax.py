@@ -201,7 +201,10 @@ def _zero_bits(dtype: Any) -> Any:
 
 
 def _defaults_to_accelerator() -> bool:
-    """Whether the default device has its own memory, to which a zero would have to be sent."""
+    """Whether the default device has its own memory, to which a zero would have to be sent.
+
+    Tests replace this where there is no accelerator.
+    """
     return jax.default_backend() != "cpu"  # type: ignore[no-any-return]
 
 
