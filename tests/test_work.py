@@ -15,11 +15,11 @@ from benchmarks.workloads import WORKLOADS, random_array
 import tileops
 from memory import peak_of
 from tileops._copies import job
+from tileops._copies.chains import plan_chain
 from tileops._copies.cost import threads_for
 from tileops._copies.cpu import LOOPED, column_axes, cut, host_words, plan_steps
 from tileops._copies.gpu import plan_device
 from tileops._copies.job import assigned_row, make_contiguous_job, new_chain
-from tileops._copies.rows import plan_rows
 from tileops._copies.steps import Nest, Pairs, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
@@ -482,16 +482,16 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     """Each pass goes down all rows; NumPy's own repetition starts again for each row."""
     for repeats, is_passed in ((2, True), (few, True), (more, False)):
         nest = host_words(nest_between((2**17, 1), (1, repeats), itemsize), 16)
-        assert (not plan_rows(nest, is_new=True)) == is_passed
+        assert (not plan_chain(nest, is_new=True)) == is_passed
     small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
-    assert plan_rows(small, is_new=True) == ((2**12, few),)
+    assert plan_chain(small, is_new=True) == ((2**12, few),)
 
 
 @pytest.mark.parametrize("is_amd, is_planned", [(True, True), (False, False)], indirect=["is_amd"])
 def test_computed_words_are_repeated_by_the_library_where_passes_cost_more(is_planned):
     nest = host_words(nest_between((2**17, 1), (1, 24), 1), 16)
     assert (nest.word, nest.repeats_per_word) == (8, 8)
-    assert (not plan_rows(nest, is_new=True)) == is_planned
+    assert (not plan_chain(nest, is_new=True)) == is_planned
 
 
 @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ def test_computed_words_are_repeated_by_the_library_where_passes_cost_more(is_pl
 def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(row, most):
     for kib, is_repeated in ((most, True), (2 * most, False)):
         nest = host_words(nest_between((row,), (kib * 1024 // row, 1), 1), 16)
-        assert bool(plan_rows(nest, is_new=True)) == is_repeated
+        assert bool(plan_chain(nest, is_new=True)) == is_repeated
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(ro
 )
 def test_repetitions_come_in_the_order_that_costs_least(shape, repeats, itemsize, chain):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    assert plan_rows(nest, is_new=True) == chain
+    assert plan_chain(nest, is_new=True) == chain
 
 
 @pytest.mark.parametrize(
@@ -557,7 +557,7 @@ def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
     shape, repeats, itemsize, new, used
 ):
     nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    assert (plan_rows(nest, is_new=True), plan_rows(nest, is_new=False)) == (new, used)
+    assert (plan_chain(nest, is_new=True), plan_chain(nest, is_new=False)) == (new, used)
 
 
 def test_repetitions_of_a_job_are_those_into_given_memory():
@@ -577,7 +577,7 @@ def test_repetitions_of_a_job_are_those_into_given_memory():
 )
 def test_short_rows_that_are_repeated_often_are_put_together(rows, row, repeats, is_repeated):
     nest = host_words(nest_between((rows, row), (1, repeats), 1), 16)
-    assert plan_rows(nest, is_new=True) == ((rows, repeats),) * is_repeated
+    assert plan_chain(nest, is_new=True) == ((rows, repeats),) * is_repeated
 
 
 @pytest.mark.parametrize(
@@ -593,8 +593,8 @@ def test_short_rows_that_are_repeated_often_are_put_together(rows, row, repeats,
 def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row, repeats, chain):
     nest = host_words(nest_between((rows, row), repeats, 1), 16)
     assert nest.nbytes > 13 * 2**20
-    assert plan_rows(nest, is_new=True) == chain
-    assert not plan_rows(nest, is_new=False)
+    assert plan_chain(nest, is_new=True) == chain
+    assert not plan_chain(nest, is_new=False)
 
 
 @pytest.mark.parametrize(
@@ -693,8 +693,8 @@ def test_copies_of_scattered_elements_are_shared_for_what_their_elements_cost():
 def test_repetitions_are_not_given_up_for_threads_where_bytes_are_few():
     nest = host_words(nest_between((18_268, 1, 2, 1), (2, 8, 1, 5), 2), 16)
     assert threads_for(nest) == 2
-    assert plan_rows(nest, is_new=True)
-    assert plan_rows(nest, is_new=False)
+    assert plan_chain(nest, is_new=True)
+    assert plan_chain(nest, is_new=False)
 
 
 def test_a_transposed_target_is_written_in_the_order_of_its_memory():

@@ -57,7 +57,7 @@ _TINY = {
         "_PAIRED": 2,
         "_SQUARE": 16,
     },
-    "tileops._copies.rows": {"_CHAINED": 32, "_LARGEST": 64, "_SOURCE": 8, "_ORDERED": 64},
+    "tileops._copies.chains": {"_CHAINED": 32, "_LARGEST": 64, "_SOURCE": 8, "_ORDERED": 64},
     "tileops._copies.cost": {
         "_LEAST_COST": 5.0,
         "_STEPS": 5.0,

@@ -4,9 +4,9 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+from tileops._copies.chains import Chain, chain_cost, plan_chain
 from tileops._copies.cost import steps_cost, threads_for
 from tileops._copies.cpu import cut, host_words, plan_steps
-from tileops._copies.rows import Chain, chain_cost, plan_rows
 from tileops._copies.steps import Move, Nest, Pairs, Slices, Stage, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._rules import TILE
@@ -119,7 +119,7 @@ def copy_cost(
 def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     """Plan a copy between contiguous arrays."""
     job = _job_by_steps(plan, itemsize, alignment)
-    return job._replace(chain=plan_rows(job.nest, is_new=False))
+    return job._replace(chain=plan_chain(job.nest, is_new=False))
 
 
 def has_temporaries(plan: Plan, itemsize: int) -> bool:
@@ -134,7 +134,7 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
 @lru_cache(maxsize=4096)
 def new_chain(plan: Plan, itemsize: int) -> Chain:
     """Return the repetitions that make a new result, or () if planned steps cost less."""
-    return plan_rows(_job_by_steps(plan, itemsize, ALIGNMENT).nest, is_new=True)
+    return plan_chain(_job_by_steps(plan, itemsize, ALIGNMENT).nest, is_new=True)
 
 
 def _job_by_steps(plan: Plan, itemsize: int, alignment: int) -> Job:

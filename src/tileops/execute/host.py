@@ -15,6 +15,7 @@ import numpy as np
 
 from tileops import _threads
 from tileops._copies import places
+from tileops._copies.chains import Chain
 from tileops._copies.cpu import joined_repeats
 from tileops._copies.job import (
     ALIGNMENT,
@@ -30,7 +31,6 @@ from tileops._copies.job import (
     make_parts,
     new_chain,
 )
-from tileops._copies.rows import Chain
 from tileops._plan import Plan, cached_plan
 from tileops._rules import TILE
 from tileops.execute import assigning

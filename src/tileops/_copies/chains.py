@@ -41,7 +41,7 @@ _LARGEST = 3 * 2**20
 """The most bytes of a temporary between repetitions; it is low because two exist at a time."""
 
 
-def plan_rows(nest: Nest, is_new: bool) -> Chain:
+def plan_chain(nest: Nest, is_new: bool) -> Chain:
     """Return the chain of repetitions in its fastest order, or () if our steps are faster.
 
     Chains are only for copies between contiguous arrays. A library's own repetition writes all
