@@ -16,7 +16,8 @@ from tileops._rules import (
 )
 from tileops._texts import show
 from tileops.errors import DTypeError, ShapeError
-from tileops.execute import executor_of, prepare_to_trace
+from tileops.execute import executor_of
+from tileops.execute.compiling import prepare_to_trace
 
 _NUMBERS = ("int", "uint", "float", "bfloat", "complex", "bcomplex")
 

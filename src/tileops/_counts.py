@@ -8,6 +8,7 @@ from typing import Any
 from tileops import execute
 from tileops._rules import Argument, check_counts, exceeds
 from tileops._texts import describe, show, type_name
+from tileops.execute import compiling
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20
@@ -46,7 +47,7 @@ def read_shape(
 
 def _read_other(argument: Argument, value: Any, input_executor: Executor | None) -> tuple[int, ...]:
     executor = execute.executors.get(type(value))
-    if executor is not None and not execute.is_compiling():
+    if executor is not None and not compiling.is_compiling():
         counts = _read_int64(executor, value)
         if counts is not None:
             return counts
@@ -156,7 +157,7 @@ def _read_one(argument: Argument, where: str, count: Any, input_executor: Execut
 def _read_array(
     argument: Argument, where: str, array: Any, input_executor: Executor | None
 ) -> tuple[int, ...]:
-    array = execute.traceable(array)
+    array = compiling.traceable(array)
     executor = execute.find_executor(array)
     if executor is None:
         found = f"{type_name(type(array))}, an array of no known library"

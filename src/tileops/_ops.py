@@ -5,7 +5,7 @@ from typing import Any
 from tileops._counts import read_counts, read_shape
 from tileops._rules import EXPAND, TILE, Operator, result_shape, shape_argument
 from tileops._run import run
-from tileops.execute import prepare_to_trace
+from tileops.execute.compiling import prepare_to_trace
 
 _TILE_SHAPE = TILE.derive("tile_shape")
 _EXPAND_SHAPE = EXPAND.derive("expand_shape", name="target")

@@ -9,7 +9,8 @@ from tileops._plan import Plan
 from tileops._rules import Operator, check_dtype, check_limit, is_equal
 from tileops._texts import describe, show
 from tileops.errors import DTypeError, OutputError
-from tileops.execute import call_uncompiled, executor_of, executors, is_compiling
+from tileops.execute import executor_of, executors
+from tileops.execute.compiling import call_uncompiled, is_compiling
 
 
 def run(

@@ -17,6 +17,7 @@ import numpy as np
 from tileops._texts import type_name
 from tileops.errors import DTypeError
 from tileops.execute.array_api import Executor, Standard
+from tileops.execute.compiling import is_compiling
 
 
 def _is_numpy(x: Any) -> bool:
@@ -147,37 +148,6 @@ def is_symbolic(count: Any) -> bool:
     """Whether a count is a symbolic integer of a library in use."""
     name = _package(type(count))
     return name in LIBRARIES and name in sys.modules and executor_named(name).is_symbolic(count)
-
-
-def is_compiling() -> bool:
-    """Whether torch.compile is tracing the caller."""
-    compiler = getattr(sys.modules.get("torch"), "compiler", None)
-    return compiler is not None and compiler.is_dynamo_compiling()
-
-
-def prepare_to_trace() -> None:
-    """Tell torch.compile how to trace the rules, if it is tracing the caller.
-
-    The compiler looks this up only when it first meets a function of the rules.
-    """
-    if is_compiling():
-        from tileops.execute import torch_compile  # noqa: F401, PLC0415 (it loads TorchDynamo)
-
-
-def call_uncompiled(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function outside of the program that torch.compile traces, whose graph breaks here."""
-    from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
-
-    return torch_compile.call(function, *arguments)
-
-
-def traceable(counts: Any) -> Any:
-    """Make an array of counts traceable for torch.compile, if it is tracing the caller."""
-    if is_compiling():
-        from tileops.execute import torch_compile  # noqa: PLC0415 (it loads TorchDynamo)
-
-        return torch_compile.traceable(counts)
-    return counts
 
 
 # NumPy's executor is imported here and not by the first call. If the process forked while another
