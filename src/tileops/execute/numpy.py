@@ -113,7 +113,9 @@ class NumPy(Executor):
     def _tile(x: Any, plan: Plan) -> Any:
         """Have the array's class carry out np.tile, which may keep the order of its strides."""
         result = np.tile(x, plan.repeats)
-        return result if result.flags.c_contiguous else np.copy(result, "C", subok=True)
+        # Where nothing is repeated, np.tile of some classes copies only the values.
+        is_new = plan.repeated and result.flags.c_contiguous
+        return result if is_new else np.copy(result, "C", subok=True)
 
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
         """Write into `out`, a plain array of any strides."""
@@ -142,7 +144,9 @@ class NumPy(Executor):
             total = total.reshape(plan.spread)
             for axes in sum_groups(plan, _FEWEST_SUMMED):
                 total = total.sum(axis=axes, dtype=dtype, keepdims=True)
-        return total.astype(g.dtype, order="C", copy=not plan.repeated).reshape(shape)
+        else:
+            total = np.copy(total, "C", subok=True)
+        return total.astype(g.dtype, order="C", copy=False).reshape(shape)
 
     def from_numpy(self, array: Any, device: str | None) -> Any:
         """Return the array itself."""
