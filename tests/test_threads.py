@@ -152,16 +152,17 @@ def test_copies_work_where_a_sandbox_hides_the_processors(x, pinned, monkeypatch
     assert not pinned
 
 
-def test_helpers_that_are_not_system_threads_are_not_bound(pinned, monkeypatch):
-    """Under gevent and eventlet, helpers are greenlets of the caller's thread."""
-    monkeypatch.setattr(_threads, "get_native_id", lambda: 7)
-    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
-    be_at(0, monkeypatch)
-    for _ in range(3):
-        work = Busy(pause=1e-3)
-        _threads.share(work, range(8), 3)
-        assert sorted(work.done) == list(range(8))
-    assert pinned == []
+def test_greenlets_share_no_copy():
+    """gevent and eventlet replace the function that starts threads before others import it."""
+    code = (
+        "import _thread; start = _thread.start_new_thread; "
+        "_thread.start_new_thread = lambda *arguments: start(*arguments); "
+        "import os; os.sched_getaffinity = lambda _: {0, 1}; "
+        "import numpy as np, threading, tileops; x = np.arange(2**21); "
+        "assert (tileops.tile(x, 4).reshape(4, -1) == x).all(); print(threading.active_count())"
+    )
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "1\n"
 
 
 @pytest.mark.parametrize("processor", [None, 7])

@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import ceil
 from queue import SimpleQueue
 from threading import Lock
+from types import BuiltinFunctionType
 from typing import TypeVar
 from warnings import warn
 
@@ -33,6 +34,10 @@ _MOST = 8
 """The most threads that share a copy, because a few threads saturate a machine's memory."""
 
 T = TypeVar("T")
+
+_ARE_THREADS = isinstance(start_new_thread, BuiltinFunctionType)
+"""Whether threads are the system's: gevent and eventlet replace them by greenlets, which cannot run
+at once."""
 
 _is_single: ContextVar[bool] = ContextVar("tileops_single_threaded", default=False)
 
@@ -85,7 +90,7 @@ def single_threaded() -> Iterator[None]:
 
 def available(most: int | None = None) -> int:
     """Count the threads that may share a copy now, up to `most` if that is given."""
-    if _is_single.get():
+    if _is_single.get() or not _ARE_THREADS:
         return 1
     try:
         found = len(os.sched_getaffinity(0))
@@ -244,7 +249,7 @@ class _Pool:
         """Start threads up to this number, except while the interpreter shuts down."""
         with suppress(RuntimeError):
             while self._count < count:
-                start_new_thread(self._serve, (get_native_id(),))
+                start_new_thread(self._serve, ())
                 self._count += 1
 
     def _keep_apart(self) -> None:
@@ -269,12 +274,8 @@ class _Pool:
                 os.sched_setaffinity(helper, others)
         self._apart = others, helpers
 
-    def _serve(self, starter: int) -> None:
-        helper = get_native_id()
-        # If the ids are equal, this is not a thread of the system: gevent and eventlet replace
-        # threads by greenlets, and moving a greenlet to other processors would move its caller.
-        if helper != starter:
-            self._helpers.append(helper)
+    def _serve(self) -> None:
+        self._helpers.append(get_native_id())
         while True:
             self._jobs.get()()
 
