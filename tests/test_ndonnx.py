@@ -32,3 +32,13 @@ def test_missing_values_and_times_are_tiled(values):
         expected = np.tile(values, repeats)
         assert (result.dtype, result.shape) == (x.dtype, expected.shape)
         assert repr(result.unwrap_numpy().tolist()) == repr(expected.tolist())  # None where masked
+
+
+def test_text_is_a_string_tensor_of_onnx():
+    import ndonnx
+
+    x = ndonnx.asarray(np.array(["a", "bc"]))
+    for result in (tileops.onnx.tile(x, [2]), tileops.onnx.tile_6(x, [2])):
+        assert result.dtype == x.dtype
+        assert result.unwrap_numpy().tolist() == ["a", "bc", "a", "bc"]
+    assert tileops.onnx.expand(x, [2, 1]).unwrap_numpy().tolist() == [["a", "bc"]] * 2

@@ -106,20 +106,29 @@ def test_no_file_is_read_in_an_encoding_that_depends_on_the_locale():
     assert done.stdout == f"{40 * 2**20}\n", done.stderr
 
 
-def test_the_onnx_operators_need_no_onnx():
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("None", "import of onnx halted; None in sys.modules"),
+        # as a folder of that name gives, or a package whose libraries are broken
+        ("types.ModuleType('onnx')", "cannot import name 'helper' from 'onnx' (unknown location)"),
+    ],
+)
+def test_the_onnx_operators_need_no_onnx(module, reason):
     code = (
-        "import sys; sys.modules['onnx'] = None\n"
+        f"import sys, types; sys.modules['onnx'] = {module}\n"
         "import numpy as np, tileops\n"
         "print(tileops.onnx.tile(np.ones((1, 2)), [2, 1]).shape)\n"
         "print(tileops.onnx.infer_tile_shape(('n', 2), (1, 2)))\n"
-        "try: tileops.onnx.backend\n"
+        "try: tileops.onnx.upgrade\n"
         "except AttributeError as error: print(error)\n"
         "print(hasattr(tileops.onnx, 'upgrade'), 'backend' in dir(tileops.onnx))\n"
         "import pydoc; pydoc.render_doc(tileops.onnx)\n"
     )
     assert run(code).endswith(
         "(2, 2)\n(None, 4)\n"
-        "tileops.onnx.backend needs the package onnx; install array-tileops with its extra 'onnx'\n"
+        f"tileops.onnx.upgrade needs the package onnx ({reason}); install array-tileops with its "
+        "extra 'onnx'\n"
         "False True\n"
     )
 
@@ -187,3 +196,15 @@ def test_blocked_or_half_imported_libraries_do_not_disturb_others(request, state
         "    print('no array')\n"
     )
     assert run(code) == "(3, 2) (2,)\nno array\n"
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "cupy", "dask"])
+def test_a_stub_of_another_library_changes_nothing(library):
+    """Documentation tools and tests put stubs in the place of libraries."""
+    code = (
+        "import sys; from unittest.mock import MagicMock\n"
+        f"sys.modules[{library!r}] = MagicMock()\n"
+        "import numpy as np, tileops\n"
+        "print(tileops.tile(np.arange(2), np.array([2])), tileops.tile_shape((2,), 2))\n"
+    )
+    assert run(code) == "[0 1 0 1] (4,)\n"

@@ -100,7 +100,8 @@ class Executor:
 
     def dtype(self, x: Any) -> str:
         """Name the dtype as the standard does; text is "string" in every library."""
-        return str(x.dtype).rpartition(".")[2]
+        name = str(x.dtype).rpartition(".")[2]
+        return "string" if name == "utf8" else name
 
     def itemsize(self, x: Any) -> int:
         """Return the bytes of an element: its `itemsize`, otherwise by the standard's functions."""

@@ -11,7 +11,7 @@ from typing import Any
 def is_compiling() -> bool:
     """Whether torch.compile is tracing the caller."""
     compiler = getattr(sys.modules.get("torch"), "compiler", None)
-    return compiler is not None and compiler.is_dynamo_compiling()
+    return compiler is not None and compiler.is_dynamo_compiling() is True  # not so for a stub
 
 
 def prepare_to_trace() -> None:

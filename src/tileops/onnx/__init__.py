@@ -40,13 +40,13 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
             return import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError as error:
-            if str(error.name).partition(".")[0] != "onnx":
+        except ImportError as error:
+            if (error.name or "onnx").partition(".")[0] != "onnx":
                 raise
             # An ImportError would break `hasattr` and `help`, which ask for every name.
             raise AttributeError(
-                f"{__name__}.{name} needs the package onnx; install array-tileops with its extra "
-                f"'onnx'"
+                f"{__name__}.{name} needs the package onnx ({error}); install array-tileops with "
+                f"its extra 'onnx'"
             ) from error
 
 
