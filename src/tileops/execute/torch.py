@@ -51,6 +51,9 @@ _MOST_SUMMED = 64
 
 _UNIFORM = (torch.per_tensor_affine, torch.per_tensor_symmetric)
 
+_unsafe_view = torch.ops.aten._unsafe_view.default  # noqa: SLF001
+"""A reshape whose result PyTorch does not take for a view; no function of `torch` is that."""
+
 
 class Torch(Executor):
     """Repeats by PyTorch's own operations, and moves bytes itself where that pays."""
@@ -309,7 +312,7 @@ def _reshape_new(x: Any, shape: tuple[int, ...]) -> Any:
     """
     if is_dynamo_compiling() or is_tracing() or type(x) is not torch.Tensor:
         return x.reshape(shape)
-    return x if x.shape == shape else torch.ops.aten._unsafe_view.default(x, shape)  # noqa: SLF001
+    return x if x.shape == shape else _unsafe_view(x, shape)
 
 
 def _repeat(x: Any, plan: Plan, is_recorded: bool) -> Any:
