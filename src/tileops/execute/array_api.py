@@ -101,7 +101,7 @@ class Executor:
     def dtype(self, x: Any) -> str:
         """Name the dtype as the standard does; text is "string" in every library."""
         name = str(x.dtype).rpartition(".")[2]
-        return "string" if name == "utf8" else name
+        return "string" if name == "utf8" else name  # some libraries name text by its encoding
 
     def itemsize(self, x: Any) -> int:
         """Return the bytes of an element: its `itemsize`, otherwise by the standard's functions."""

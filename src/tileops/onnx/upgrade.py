@@ -92,12 +92,12 @@ def upgrade(model: Any) -> Any:
         functions. If a model with a Tile-1 has data that are sparse or lie outside of it, has
         more than 2 GiB, or declares types or shapes that its values do not have. If the version
         converter cannot convert another node, such as Pad-1; the message names the node and
-        quotes the converter. If the converter is known to change the meaning of another node: an
-        arithmetic node whose ``axis`` of old broadcasting is neither 0 nor aligned on the right,
-        a Hardmax that flattens, a PRelu by channels or with more axes in its slope than in its
-        input, a Clip, or a Pad by a constant, whose input is not known to be float32, an Upsample
-        that interpolates, a Dropout that trains, a BatchNormalization whose
-        outputs do not tell whether it trains, or a node of another domain with graphs inside.
+        quotes the converter. If the converter is known to change the meaning of another node:
+        an arithmetic node whose ``axis`` of old broadcasting is neither 0 nor aligned on the
+        right, a Hardmax that flattens, a PRelu by channels or with more axes in its slope than
+        in its input, a Clip, or a Pad by a constant, whose input is not known to be float32, an
+        Upsample that interpolates, a Dropout that trains, a BatchNormalization whose outputs do
+        not tell whether it trains, or a node of another domain with graphs inside.
     onnx.checker.ValidationError
         If a model with a Tile-1 is malformed.
 
