@@ -267,6 +267,7 @@ def test_a_desc_is_checked_without_an_array():
     assert same[0] == TensorDesc("DML_TENSOR_DATA_TYPE_INT8", (1, 2))
     entries = TensorDesc("INT8", [np.int64(1), np.array(2)])
     assert len({same[0], same[1], entries}) == 1
+    assert hash(TensorDesc("INT8", [True, 2])) == hash(TensorDesc("INT8", (True, 2)))
     assert [type(size) for size in (*same[1].sizes, *entries.sizes)] == [int] * 4
     assert len(set(same)) == 1
     equal = [TileOperatorDesc(*same, repeats) for repeats in ([1, 1], (1, 1), np.array([1, 1]))]

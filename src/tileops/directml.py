@@ -345,7 +345,7 @@ def _read(argument: Argument, value: Any) -> Any:
     try:
         return read_counts(argument, value)
     except TileOpsError:
-        return tuple(value) if isinstance(value, list) else value
+        return tuple(value) if type(value) is list else value
 
 
 def _sizes(operator_name: str, tensor: str) -> Argument:
