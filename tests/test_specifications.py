@@ -74,8 +74,8 @@ def tables(columns):
             if rule.operator == operator:
                 exceptions = {}
                 for library, column in columns.items():
-                    answer = column.get(name(rule), "not run")
-                    exceptions.setdefault(answer, []).append(library)
+                    found = column.get(name(rule), "not run")
+                    exceptions.setdefault(found, []).append(library)
                 exceptions.pop("holds", None)
                 named = "; ".join(f"{why}: {', '.join(of)}" for why, of in exceptions.items())
                 lines.append(f"| {rule.text} | {rule.source} | {named} |")

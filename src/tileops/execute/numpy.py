@@ -24,7 +24,6 @@ _FEWEST_SUMMED = 16
 """The fewest repeats worth a sum of their own: NumPy sums over several axes in short loops, up to
 nine times as long, but the sum of a few repeats is an array that takes as long to write."""
 
-
 _MOST_FLAT = 32
 """The most axes of an array over whose elements NumPy iterates."""
 

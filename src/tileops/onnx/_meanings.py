@@ -33,58 +33,56 @@ def change_of(node: Any, inputs: list[Any]) -> str | None:
     if node.domain not in DEFAULT_DOMAIN:
         return "the graphs inside it stay as they are" if inner_graphs(node) else None
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    if node.op_type == "Clip" or (node.op_type == "Pad" and _is_by_constant(given)):
-        return _change_of_dtype(inputs[0])
-    find = _CHANGES.get(node.op_type, _change_of_broadcasting)
-    return find(given, [dims_of(declared) for declared in inputs], len(node.output))
-
-
-def _is_by_constant(given: Mapping[str, Any]) -> bool:
-    return bool(given.get("mode", b"constant") == b"constant")
-
-
-def _change_of_dtype(declared: Any) -> str | None:
-    """Say that constants become float32, or the default limits of a Clip those of another type."""
-    dtype = dtype_of(declared)
-    if dtype == "float32":
-        return None
-    found = "not known; declare it" if dtype is None else dtype
-    return f"its limits or constants are those of float32, and the type of its input is {found}"
+    return _CHANGES.get(node.op_type, _change_of_broadcasting)(given, inputs, len(node.output))
 
 
 def _change_of_broadcasting(
-    given: Mapping[str, Any], shapes: list[Shape], _outputs: int
+    given: Mapping[str, Any], inputs: list[Any], _outputs: int
 ) -> str | None:
     axis = given.get("axis", 0)
     if not given.get("broadcast") or axis == 0:
         return None
-    a, b = shapes
+    a, b = map(dims_of, inputs)
     if _is_single(b) or (a is not None and b is not None and axis == len(a) - len(b)):
         return None
     return "the axis of its broadcasting is dropped"
 
 
 def _change_of_batch_normalization(
-    given: Mapping[str, Any], _shapes: list[Shape], outputs: int
+    given: Mapping[str, Any], _inputs: list[Any], outputs: int
 ) -> str | None:
     if bool(given.get("is_test", 0)) == (outputs == 1):
         return None
     return "the number of its outputs decides whether it trains, not is_test"
 
 
+def _change_of_clip(_given: Mapping[str, Any], inputs: list[Any], _outputs: int) -> str | None:
+    """Say that constants become float32, or default limits those of the input's type."""
+    dtype = dtype_of(inputs[0])
+    if dtype == "float32":
+        return None
+    found = "not known; declare it" if dtype is None else dtype
+    return f"its limits or constants are those of float32, and the type of its input is {found}"
+
+
 def _change_of_dropout(given: Mapping[str, Any], *_: Any) -> str | None:
     return None if given.get("is_test", 0) else "it no longer drops anything"
 
 
-def _change_of_hardmax(given: Mapping[str, Any], shapes: list[Shape], _outputs: int) -> str | None:
-    (x,) = shapes
+def _change_of_hardmax(given: Mapping[str, Any], inputs: list[Any], _outputs: int) -> str | None:
+    (x,) = map(dims_of, inputs)
     if x is not None and given.get("axis", 1) == len(x) - 1:
         return None
     return "it no longer flattens its input to two axes"
 
 
-def _change_of_prelu(_given: Mapping[str, Any], shapes: list[Shape], _outputs: int) -> str | None:
-    x, slope = shapes
+def _change_of_pad(given: Mapping[str, Any], inputs: list[Any], outputs: int) -> str | None:
+    is_by_constant = given.get("mode", b"constant") == b"constant"
+    return _change_of_clip(given, inputs, outputs) if is_by_constant else None
+
+
+def _change_of_prelu(_given: Mapping[str, Any], inputs: list[Any], _outputs: int) -> str | None:
+    x, slope = map(dims_of, inputs)
     is_by_channel = (
         x is not None
         and slope is not None
@@ -112,10 +110,12 @@ def _is_single(shape: Shape) -> bool:
     return shape is not None and all(size == 1 for size in shape)
 
 
-_CHANGES: dict[str, Callable[[Mapping[str, Any], list[Shape], int], str | None]] = {
+_CHANGES: dict[str, Callable[[Mapping[str, Any], list[Any], int], str | None]] = {
     "BatchNormalization": _change_of_batch_normalization,
+    "Clip": _change_of_clip,
     "Dropout": _change_of_dropout,
     "Hardmax": _change_of_hardmax,
+    "Pad": _change_of_pad,
     "PRelu": _change_of_prelu,
     "Upsample": _change_of_upsample,
 }

@@ -157,7 +157,7 @@ def upgrade(model: Any) -> Any:
     result = convert(result, 13, model)
     for graph, first in zip(graphs_in(result.graph), graphs_in(model.graph), strict=True):
         graph.initializer.extend(_initializers(model, first, are_defaults=True))
-    _rewrite(result, _computed_repeats, data_prop=False)
+    _rewrite(result, _computed_repeats)
     _drop_unused(result, counts)
     refill(result.opset_import, [o for o in result.opset_import if o.domain != _STAND_IN])
     try:
@@ -229,12 +229,11 @@ def _check_meanings(graph: Any, types: Any) -> None:
             )
 
 
-def _scopes(model: Any, *, data_prop: bool = True) -> Iterator[Any]:
+def _scopes(model: Any) -> Iterator[Any]:
     """Yield each graph with the types and constants that its nodes see, inner graphs first.
 
-    With `data_prop`, ranks may follow from computed sizes. At opset 13 that is not safe: ONNX
-    then takes the elements of any Concat for sizes, one by one, and a short model may declare
-    billions of them.
+    Ranks may follow from computed sizes (`data_prop`), but not at opset 13. There ONNX takes the
+    elements of any Concat for sizes, one by one, and a short model may declare billions of them.
     """
     seen = deepcopy(model)
     for graph in graphs_in(seen.graph):
@@ -242,7 +241,7 @@ def _scopes(model: Any, *, data_prop: bool = True) -> Iterator[Any]:
             node.domain, node.input[1] = "", ""
             del node.input[2:]
     try:
-        inferred = onnx.shape_inference.infer_shapes(seen, data_prop=data_prop)
+        inferred = onnx.shape_inference.infer_shapes(seen, data_prop=opset_of(seen) < 13)  # noqa: PLR2004
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         raise UnsupportedError(
             f"onnx.shape_inference refuses the model: {error}; correct the types and shapes that "
@@ -252,9 +251,9 @@ def _scopes(model: Any, *, data_prop: bool = True) -> Iterator[Any]:
 
 
 def _scopes_of(graph: Any, twin: Any, types: Any, constants: Any) -> Iterator[Any]:
-    held = {t.name: _type_of_tensor(t) for t in graph.initializer}
-    types = types | held | {value.name: value.type.tensor_type for value in declared_in(twin)}
     tensors = {tensor.name: tensor for tensor in graph.initializer}
+    types = types | {name: _type_of_tensor(tensor) for name, tensor in tensors.items()}
+    types |= {value.name: value.type.tensor_type for value in declared_in(twin)}
     for node in graph.node:
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAIN:
             tensors[node.output[0]] = constant_of(node)
@@ -282,11 +281,11 @@ def _annotate(graph: Any, types: Any) -> None:
             graph.value_info.append(value)
 
 
-def _rewrite(model: Any, make_repeats: Any, *, data_prop: bool = True) -> bool:
+def _rewrite(model: Any, make_repeats: Any) -> bool:
     """Replace each stand-in for which repeats can be made by a Tile; return whether any was."""
     taken = names_in(model)
     is_changed = False
-    for graph, types, constants in _scopes(model, data_prop=data_prop):
+    for graph, types, constants in _scopes(model):
         nodes: list[Any] = []
         for node in graph.node:
             made = []
@@ -358,9 +357,8 @@ def _read_constants(node: Any, types: Any, constants: Any) -> tuple[tuple[str, .
         dtype = dtype_of(_type_of(name, types))
         if dtype is not None:
             check_count_dtype(argument, dtype, dtypes)
-        tensor = constants.get(name)
-        is_given = tensor is not None
-        counts.append(read_whole(argument, read_tensor(name, tensor), dtypes) if is_given else None)
+        value = read_tensor(name, constants[name]) if name in constants else None
+        counts.append(None if value is None else read_whole(argument, value, dtypes))
     return dtypes, tuple(counts)
 
 
