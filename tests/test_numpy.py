@@ -323,6 +323,16 @@ def test_a_view_is_read_only_and_a_copy_is_writable():
     assert tileops.tile(x, 1).flags.writeable
 
 
+@pytest.mark.parametrize(
+    "dtype", [">i4", "M8[s]", "U2", "S0", "V3", "i1,O", object, np.dtypes.StringDType()], ids=str
+)
+def test_a_view_of_any_dtype_shares_its_memory(dtype):
+    x = np.zeros((2, 1), dtype)
+    view = tileops.expand(x, (3, 2, 2), copy=False)
+    assert (view.dtype, view.shape, view.strides) == (x.dtype, (3, 2, 2), (0, x.strides[0], 0))
+    assert view.ctypes.data == x.ctypes.data
+
+
 def test_misaligned_memory_in_fortran_order_is_tiled():
     raw = np.frombuffer(bytes(range(33)), np.uint8)[1:]
     x = raw.view(">i4").reshape(4, 2).T

@@ -90,7 +90,10 @@ class NumPy(Executor):
         """Broadcast without a copy; the result is read-only."""
         if type(x) is np.ndarray and plan.strides and x.flags.c_contiguous:
             # The view that np.broadcast_to returns, in a tenth of its time.
-            result: Any = np.ndarray(plan.shape, x.dtype, x, 0, plan.strides)
+            try:
+                result: Any = np.ndarray(plan.shape, x.dtype, x, 0, plan.strides)
+            except TypeError:  # since NumPy 2.5, for StringDType
+                return np.broadcast_to(x, plan.shape)
             result.flags.writeable = False
             return result
         if isinstance(x, np.ma.MaskedArray) and x.dtype.names:
