@@ -152,6 +152,15 @@ def test_copies_work_where_a_sandbox_hides_the_processors(x, pinned, monkeypatch
     assert not pinned
 
 
+def test_python_may_be_told_to_use_fewer_processors(monkeypatch):
+    """Python 3.13 and later have a function for that, which heeds PYTHON_CPU_COUNT."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4), raising=False)
+    monkeypatch.setattr(os, "process_cpu_count", lambda: 3, raising=False)
+    assert _threads.available() == 3
+    monkeypatch.setattr(os, "process_cpu_count", lambda: None)
+    assert _threads.available() == 1
+
+
 def test_greenlets_share_no_copy():
     """gevent and eventlet replace the function that starts threads before others import it."""
     code = (

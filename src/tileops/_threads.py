@@ -92,8 +92,9 @@ def available(most: int | None = None) -> int:
     """Count the threads that may share a copy now, up to `most` if that is given."""
     if _is_single.get() or not _ARE_THREADS:
         return 1
+    count = getattr(os, "process_cpu_count", None)  # since Python 3.13; heeds PYTHON_CPU_COUNT
     try:
-        found = len(os.sched_getaffinity(0))
+        found = (count() or 1) if count else len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not every system has this, and a sandbox may forbid it
         found = os.cpu_count() or 1
     return min(found, _limit(), most or _MOST)
