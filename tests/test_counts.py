@@ -370,6 +370,20 @@ def test_counts_in_an_array_of_no_known_library_are_refused():
 
 
 @pytest.mark.library("numpy")
+def test_a_count_whose_value_is_an_array_again_is_refused():
+    class Metres(np.ndarray):
+        """Keeps its unit in every value that it gives."""
+
+        def tolist(self):
+            return self
+
+    count = np.array(2).view(Metres)
+    for given in (count, [1, count]):
+        with pytest.raises(tileops.RepeatsTypeError, match=r"repeats.* is Metres, .* with a unit"):
+            tileops.tile_shape((1, 1), given)
+
+
+@pytest.mark.library("numpy")
 def test_a_memory_error_while_counts_are_read_is_passed_on():
     def fail(_):
         raise MemoryError
