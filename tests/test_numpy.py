@@ -139,8 +139,13 @@ def test_an_unknown_kind_of_masked_array_is_refused():
     class Mine(np.ma.MaskedArray):
         pass
 
-    with pytest.raises(TypeError, match="unknown subclass of masked arrays"):
-        tileops.tile(Mine([1]), 2)
+    for call in (
+        lambda x: tileops.tile(x, 2),
+        lambda x: tileops.tile_adjoint(x, 1, 2),
+        lambda x: tileops.expand_adjoint(x, 2),
+    ):
+        with pytest.raises(tileops.DTypeError, match="Mine, an unknown subclass of masked arrays"):
+            call(Mine([1, 2]))
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,7 @@ class NumPy(Executor):
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse subclasses whose meaning the result could not carry."""
-        if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
-            raise DTypeError(
-                f"{operator.name}: the input is {type_name(type(x))}, an unknown subclass "
-                f"of masked arrays; pass numpy.ma.array(x, subok=False)"
-            )
+        _check_masked(operator.name, "the input", x)
         values = x.baseclass if isinstance(x, np.ma.MaskedArray) else type(x)
         if issubclass(values, np.matrix) and len(plan.shape) != x.ndim:
             plain = "numpy.asarray(x)"
@@ -133,6 +129,7 @@ class NumPy(Executor):
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats, in any byte order, also of subclasses and masked arrays."""
+        _check_masked(name, "g", g)
         if isinstance(g, np.ma.MaskedArray) and issubclass(g.baseclass, np.matrix):
             g = np.ma.array(np.asarray(g), mask=np.ma.getmask(g))
         is_plain = type(g) in PLAIN or isinstance(g, (np.generic, np.matrix))
@@ -161,6 +158,15 @@ def _name(dtype: Any) -> str | None:
     if dtype.kind == "O" or hasattr(dtype, "na_object"):  # such text may hold that object
         return None
     return "string" if dtype.kind in "UT" else str(dtype.name)
+
+
+def _check_masked(name: str, which: str, x: Any) -> None:
+    """Refuse a subclass of masked arrays: masked arrays drop what their subclasses add."""
+    if isinstance(x, np.ma.MaskedArray) and type(x) is not np.ma.MaskedArray:
+        raise DTypeError(
+            f"{name}: {which} is {type_name(type(x))}, an unknown subclass of masked arrays; pass "
+            f"numpy.ma.array(x, subok=False), which keeps values and mask"
+        )
 
 
 def _plain(name: str, which: str, array: Any) -> Any:
