@@ -45,6 +45,23 @@ def test_tile_and_broadcast_to_of_the_library_are_used(monkeypatch):
         assert np.array_equal(np.asarray(tileops.tile(x, 2)), np.tile(np.asarray(x), 2))
 
 
+def test_a_sum_over_all_axes_may_be_a_scalar_unless_axes_are_kept(monkeypatch):
+    import array_api_strict as xp
+
+    def own(x, keepdims=False, total=xp.sum, **options):
+        result = total(x, keepdims=keepdims, **options)
+        return result if result.shape else float(result)
+
+    monkeypatch.setattr(xp, "sum", own)
+    g = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    for result, shape in (
+        (tileops.tile_adjoint(g, 1, (2, 2)), (1,)),
+        (tileops.expand_adjoint(g, (1, 1)), (1, 1)),
+        (tileops.expand_adjoint(g, ()), ()),
+    ):
+        assert (result.shape, result.dtype, float(xp.reshape(result, ()))) == (shape, g.dtype, 10)
+
+
 def test_an_unknown_size_is_refused():
     class Lazy:
         shape = (2, None)

@@ -181,6 +181,7 @@ class Executor:
             xp.reshape(g, plan.spread),
             axis=plan.repeated,
             dtype=getattr(xp, wide) if wide else g.dtype,
+            keepdims=True,  # in some libraries, a sum without axes is a scalar and no array
         )
         return xp.reshape(xp.astype(total, g.dtype, copy=False), shape)
 
