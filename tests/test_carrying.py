@@ -21,14 +21,22 @@ def test_values_carried_to_the_host_are_writable():
 
 
 @pytest.mark.library("array_api_strict")
-def test_a_library_that_makes_arrays_of_another_library_is_refused(monkeypatch):
+@pytest.mark.parametrize("name", ["foreign", "array_api_strict.numpy"])
+def test_a_library_that_makes_arrays_of_another_library_is_refused(name, monkeypatch):
+    """Also a module of a library: its arrays are found under the name of the library."""
     import array_api_strict
 
-    foreign = types.ModuleType("foreign")
-    foreign.__dict__.update(vars(array_api_strict), __name__="foreign")
-    monkeypatch.setitem(sys.modules, "foreign", foreign)
-    with pytest.raises(tileops.UnsupportedError, match=r"makes a .*, which is no array of its own"):
-        carrying.executor_for("foreign")
+    foreign = types.ModuleType(name)
+    foreign.__dict__.update(vars(array_api_strict), __name__=name)
+    monkeypatch.setitem(sys.modules, name, foreign)
+    with pytest.raises(
+        tileops.UnsupportedError,
+        match=r"makes a .*\.Array, which is an array of the library 'array_api_strict'\)",
+    ):
+        carrying.executor_for(name)
+    monkeypatch.setattr(foreign, "asarray", lambda x, **_: x.tolist())
+    with pytest.raises(tileops.UnsupportedError, match=r"makes a list, which is no array\)"):
+        carrying.executor_for(name)
 
 
 @pytest.mark.library("torch")

@@ -32,10 +32,10 @@ def executor_for(library: str) -> Executor:
 
 def _check_makes_arrays(executor: Executor) -> None:
     made = executor.from_numpy(np.zeros(1), None)
-    if execute.find_executor(made) is not executor:
-        raise TypeError(
-            f"its asarray makes a {type_name(type(made))}, which is no array of its own"
-        )
+    found = execute.find_executor(made)
+    if found is not executor:
+        owner = "no array" if found is None else f"an array of the library {found.library!r}"
+        raise TypeError(f"its asarray makes a {type_name(type(made))}, which is {owner}")
 
 
 def to_library(owner: str, value: Any, executor: Executor, device: str | None) -> Any:
