@@ -469,15 +469,21 @@ class Table:
         return np.zeros((2, 3), dtype or self.dtype)
 
 
+class Picture:
+    """Gives its memory to NumPy in the older way, as images of Pillow do."""
+
+    __array_interface__ = np.zeros((2, 3)).__array_interface__
+
+
 @pytest.mark.parametrize(
-    "x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray, Table()]
+    "x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray, Table(), Picture()]
 )
 @pytest.mark.usefixtures("xp")
 def test_inputs_that_are_not_arrays_are_refused_with_a_remedy(x):
     # NumPy makes an object array of every other value.
-    is_made_one = isinstance(x, (list, tuple, int, float, Table))
+    is_made_one = isinstance(x, (list, tuple, int, float, Table, Picture))
     remedy = r", for example numpy\.asarray\(x\)" if is_made_one else ""
-    remedy += ", which keeps only its values" if isinstance(x, Table) else ""
+    remedy += ", which keeps only its values" if isinstance(x, (Table, Picture)) else ""
     for operator in (tileops.tile, tileops.expand):
         with pytest.raises(
             TypeError, match=rf", not an array; pass an array of .* library{remedy}$"

@@ -89,7 +89,8 @@ def executor_of(name: str, x: Any, which: str = "the input") -> Executor:
             example = "; stack its arrays first"
         elif isinstance(x, (list, tuple, int, float, complex)):
             example = ", for example numpy.asarray(x)"
-        elif hasattr(type(x), "__array__"):  # NumPy would wrap anything else as an object
+        elif hasattr(type(x), "__array__") or hasattr(type(x), "__array_interface__"):
+            # NumPy would wrap most other objects as an object.
             example = ", for example numpy.asarray(x), which keeps only its values"
         raise DTypeError(
             f"{name}: {which} is {type_name(type(x))}, not an array; pass an array of NumPy, "
