@@ -205,6 +205,16 @@ def test_a_subclass_keeps_what_its_class_adds():
     assert result.a.tolist() == [1, 1]
 
 
+def test_max_bytes_counts_all_bytes_of_an_element_whose_class_names_the_dtype_of_a_part():
+    class Samples(np.ndarray):
+        dtype = property(lambda _: np.dtype("f8"))
+
+    x = np.arange(30.0).reshape(3, 10).view("V80")[:, 0].view(Samples)
+    assert tileops.tile(x, 2, max_bytes=480).tobytes() == x.tobytes() * 2
+    with pytest.raises(tileops.OutputTooLargeError, match="takes 480 bytes"):
+        tileops.tile(x, 2, max_bytes=479)
+
+
 class Weighted(np.ndarray):
     """Has a weight for each element, and applies NumPy's functions to both."""
 

@@ -61,7 +61,8 @@ class NumPy(Executor):
     def itemsize(self, x: Any) -> int:
         """Return the bytes of an element, including its mask; for an object, of its reference."""
         mask = np.ma.getmask(x) if isinstance(x, np.ma.MaskedArray) else np.ma.nomask
-        return int(x.dtype.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
+        # A subclass may name the dtype of a part, as Astropy's distributions name that of a sample.
+        return int(x.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
         """Plan for a plain array in few calls, because more would take longer than a small copy."""
