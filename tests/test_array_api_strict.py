@@ -45,6 +45,20 @@ def test_tile_and_broadcast_to_of_the_library_are_used(monkeypatch):
         assert np.array_equal(np.asarray(tileops.tile(x, 2)), np.tile(np.asarray(x), 2))
 
 
+@pytest.mark.parametrize("error", [TypeError, RuntimeError, NotImplementedError])
+def test_an_array_that_the_tile_of_the_library_lacks_is_reshaped_and_broadcast(error, monkeypatch):
+    import array_api_strict as xp
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(xp, "tile", fail)
+    x = xp.asarray([[1, 2], [3, 4]])
+    for repeats in 2, (2, 3), (3, 1, 2), (2, 0):
+        result = tileops.tile(x, repeats)
+        assert np.array_equal(np.asarray(result), np.tile(np.asarray(x), repeats))
+
+
 def test_a_sum_over_all_axes_may_be_a_scalar_unless_axes_are_kept(monkeypatch):
     import array_api_strict as xp
 

@@ -281,7 +281,9 @@ class Standard(Executor):
             part = xp.reshape(x, plan.padded)[nothing]
         try:
             return xp.tile(part, tuple(r or 1 for r in plan.repeats))
-        except TypeError:  # its tile may lack a dtype: in ndonnx dates, and what may be missing
+        except (TypeError, RuntimeError):
+            # Its tile may lack a dtype, in ndonnx dates and what may be missing, or a kind of
+            # array, in quaxed arrays with units.
             return super().copy(x, plan)
 
     def is_integer(self, array: Any) -> bool:
