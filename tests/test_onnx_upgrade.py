@@ -852,6 +852,11 @@ WITH = (
         ("float16[2] p", "Clip (p)", "those of float32, and .* is float16"),
         ("double[2] p", "Pad <pads=[1,1]> (p)", "those of float32, and .* is float64"),
         (ANY, "own.Any (p)  w = Clip <max=1.0> (z)", "its input is not known; declare it"),
+        (
+            "float[1,1,3,3] p, float[1,1,2,2] q",
+            "ConvTranspose <strides=[2,2], output_shape=[5,5]> (p, q)",
+            "the larger half changes sides",
+        ),
         ("float[2] p", "own.Both <body = b () => (float[2] r) { r = Abs (p) }> (p)", "graphs"),
     ],
 )
@@ -893,6 +898,7 @@ def test_a_node_of_another_domain_that_holds_several_graphs_is_refused():
         ("float[3,2] p", "Pad <pads=[1,1,0,0], value=2.0> (p)"),
         ("double[3,2] p", 'Pad <mode="reflect", pads=[1,1,0,0]> (p)'),
         ("float16[3,2] p", 'Pad <mode="edge", pads=[1,1,0,0]> (p)'),
+        ("float[1,1,3,3] p, float[1,1,2,2] q", "ConvTranspose <pads=[1,1,0,0]> (p, q)"),
         ("float[3,2] p", "own.Both (p)"),
         ("float[3,2] p", "own.Constant (p)"),
     ],

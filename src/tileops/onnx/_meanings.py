@@ -65,6 +65,18 @@ def _change_of_clip(_given: Mapping[str, Any], inputs: list[Any], _outputs: int)
     return f"its limits or constants are those of float32, and the type of its input is {found}"
 
 
+def _change_of_conv_transpose(
+    given: Mapping[str, Any], _inputs: list[Any], _outputs: int
+) -> str | None:
+    """Say that padding computed from a result's shape is split otherwise.
+
+    In the equations of version 1, the two cases of `auto_pad` are the other way round.
+    """
+    if "output_shape" not in given:
+        return None
+    return "where its output_shape makes the padding odd, the larger half changes sides"
+
+
 def _change_of_dropout(given: Mapping[str, Any], *_: Any) -> str | None:
     return None if given.get("is_test", 0) else "it no longer drops anything"
 
@@ -113,6 +125,7 @@ def _is_single(shape: Shape) -> bool:
 _CHANGES: dict[str, Callable[[Mapping[str, Any], list[Any], int], str | None]] = {
     "BatchNormalization": _change_of_batch_normalization,
     "Clip": _change_of_clip,
+    "ConvTranspose": _change_of_conv_transpose,
     "Dropout": _change_of_dropout,
     "Hardmax": _change_of_hardmax,
     "Pad": _change_of_pad,

@@ -95,9 +95,10 @@ def upgrade(model: Any) -> Any:
         quotes the converter. If the converter is known to change the meaning of another node:
         an arithmetic node whose ``axis`` of old broadcasting is neither 0 nor aligned on the
         right, a Hardmax that flattens, a PRelu by channels or with more axes in its slope than
-        in its input, a Clip, or a Pad by a constant, whose input is not known to be float32, an
-        Upsample that interpolates, a Dropout that trains, a BatchNormalization whose outputs do
-        not tell whether it trains, or a node of another domain with graphs inside.
+        in its input, a Clip, or a Pad by a constant, whose input is not known to be float32, a
+        ConvTranspose with an ``output_shape``, an Upsample that interpolates, a Dropout that
+        trains, a BatchNormalization whose outputs do not tell whether it trains, or a node of
+        another domain with graphs inside.
     onnx.checker.ValidationError
         If a model with a Tile-1 is malformed.
 
