@@ -616,6 +616,20 @@ def test_a_small_tile_is_seen_as_strides_only_where_no_gradient_is_recorded(torc
         assert ("aten::expand" in names) != part.is_contiguous()
 
 
+def test_a_symbolic_trace_keeps_a_wrapped_call_as_one_node(torch):
+    source = """
+import torch.fx
+from tileops import tile
+torch.fx.wrap("tile")
+def f(x):
+    return tile(x, (x.shape[0], 2))
+"""
+    exec(source, module := {})  # noqa: S102 (PyTorch wraps only where a module begins)
+    graph = torch.fx.symbolic_trace(module["f"])
+    assert [node.target for node in graph.graph.nodes].count(tileops.tile) == 1
+    assert torch.equal(graph(torch.ones(3, 2)), torch.ones(9, 4))
+
+
 def test_a_functionalized_tile_may_be_written_to(torch):
     """Where views are removed as well, a reshape would return an alias of what it copies."""
 
