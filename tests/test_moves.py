@@ -490,8 +490,8 @@ def test_each_part_is_planned_for_its_own_sizes():
     nest = Nest((4, 2048), (18, 0), (2048 * 18, 18), 18)
     for part in make_parts(nest, 2):
         sizes = np.broadcast_to(np.uint8(0), nest.sizes)[part.slices].shape
-        assert part.move == cpu.plan_steps(nest._replace(sizes=sizes))
-        assert part.move != cpu.plan_steps(nest)
+        assert part.steps == cpu.plan_steps(nest._replace(sizes=sizes))
+        assert part.steps != cpu.plan_steps(nest)
 
 
 @pytest.mark.parametrize("threads", range(2, 9))

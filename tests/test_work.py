@@ -64,8 +64,8 @@ def assert_takes_a_quarter(x, repeats, more=0):
         assert peak_of(call) - kept <= out.nbytes / 4 + more
 
 
-def work_of(nest, move):
-    """Carry out a move on arrays with sizes but a single element, and count the work."""
+def work_of(nest, steps):
+    """Carry out steps on arrays with sizes but a single element, and count the work."""
     result, other = np.zeros(1), np.zeros(1)
     written, stages = {True: [], False: []}, {}
 
@@ -90,7 +90,7 @@ def work_of(nest, move):
                 self.assign(target[..., i], source[..., i])
 
     ghosts = [np.broadcast_to(array, nest.sizes) for array in (result, other)]
-    Counting(ghosts[0]).carry_out(move, *ghosts)
+    Counting(ghosts[0]).carry_out(steps, *ghosts)
     assert sum(written[True]) * nest.word == nest.nbytes, "each byte of the result once"
     sizes = [*written[True], *written[False]]
     return Work(nest.word, len(sizes), sum(sizes) * nest.word / nest.nbytes, sum(stages.values()))
@@ -441,10 +441,10 @@ def test_repeats_of_bytes_are_written_in_pairs_in_each_part_that_has_many():
 def test_pairs_are_written_in_blocks_of_an_even_number_of_rows():
     """So each block begins with a pair; its temporary has no more words than the block has rows."""
     for rows in range(2**14, 2**14 + 100):
-        move = plan_steps(Nest((rows, 3), (1, 0), (3, 1), 1))
-        assert move.axis == 0
-        assert move.step % 2 == 0
-        assert move.body == Pairs(move.step)
+        steps = plan_steps(Nest((rows, 3), (1, 0), (3, 1), 1))
+        assert steps.axis == 0
+        assert steps.width % 2 == 0
+        assert steps.body == Pairs(steps.width)
 
 
 @pytest.mark.parametrize(
@@ -861,10 +861,10 @@ def test_a_copy_into_another_order_takes_a_quarter_of_its_result_at_most(shape, 
         assert work.temporary <= nest.nbytes / 4
 
 
-def named(move):
+def named(steps):
     """Name the steps of a plan as docs/copies.md does."""
-    name = type(move).__name__
-    match move:
+    name = type(steps).__name__
+    match steps:
         case moving.Slices(_, _, body):
             return f"{name} ({named(body)})"
         case moving.Stage(_, fill, columns):

@@ -9,7 +9,7 @@ from math import ceil, prod
 
 from tileops._copies import cpu, machine
 from tileops._copies.cpu import NUMBERS, plan_steps, times_written
-from tileops._copies.steps import COPY, WORDS, Columns, Copy, Move, Nest, Pairs, Slices, Stage
+from tileops._copies.steps import COPY, WORDS, Columns, Copy, Nest, Pairs, Slices, Stage, Steps
 
 _LEAST_COST = 20_000.0
 """Steps that are a single `Copy`; no steps cost less."""
@@ -46,8 +46,8 @@ _SHARED_COST = 600_000.0
 
 def steps_cost(nest: Nest) -> float:
     """Return what the steps of a copy cost, without the cost of the result's bytes."""
-    move = plan_steps(nest)
-    return (_LEAST_COST if move is COPY else _STEPS) + _move_cost(nest, move)
+    steps = plan_steps(nest)
+    return (_LEAST_COST if steps is COPY else _STEPS) + _cost(nest, steps)
 
 
 def threads_for(nest: Nest) -> int:
@@ -61,10 +61,10 @@ def threads_for_bytes(nbytes: int) -> int:
     return max(1, nbytes // _SHARED)
 
 
-def _move_cost(nest: Nest, move: Move) -> float:
+def _cost(nest: Nest, steps: Steps) -> float:
     """Return what it costs to carry out a copy by these steps."""
     words = prod(nest.sizes)
-    match move:
+    match steps:
         case Copy():
             if nest.word not in WORDS:
                 return words * (_PER_ELEMENT if nest.word == cpu.LOOPED else _PER_ENTRY)
@@ -78,13 +78,13 @@ def _move_cost(nest: Nest, move: Move) -> float:
             return words * per_word + entries * _PER_ENTRY
         case Pairs():
             return words / 2 * _word_cost(2)
-        case Slices(axis, step, body):
-            return _move_cost(nest, body) + ceil(nest.sizes[axis] / step) * _PER_STEP
+        case Slices(axis, width, body):
+            return _cost(nest, body) + ceil(nest.sizes[axis] / width) * _PER_STEP
         case Stage(sizes, fill, columns):
             block = nest.block(sizes)
             blocks = nest.nbytes / (block.nbytes * times_written(nest, sizes))
             spreading = words * _word_cost(nest.word) if columns else nest.nbytes * _PER_SPREAD_BYTE
-            return blocks * _move_cost(block, fill) + spreading
+            return blocks * _cost(block, fill) + spreading
 
 
 def _word_cost(word: int) -> float:

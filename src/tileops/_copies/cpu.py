@@ -15,11 +15,11 @@ from tileops._copies.steps import (
     COPY,
     WORDS,
     Columns,
-    Move,
     Nest,
     Pairs,
     Slices,
     Stage,
+    Steps,
     box,
 )
 
@@ -119,7 +119,7 @@ def _widened(nest: Nest) -> Nest:
 
 
 @lru_cache(maxsize=4096)
-def plan_steps(nest: Nest) -> Move:
+def plan_steps(nest: Nest) -> Steps:
     """Plan the steps of a copy for a CPU with caches."""
     run = _run_bytes(nest)
     axes = column_axes(nest)
@@ -134,7 +134,7 @@ def plan_steps(nest: Nest) -> Move:
     return _plan_short(nest, run, axes)
 
 
-def _plan_short(nest: Nest, run: int, axes: int) -> Move:
+def _plan_short(nest: Nest, run: int, axes: int) -> Steps:
     """Plan a copy of many short runs: by a temporary that is repeated as a whole, or in passes."""
     most = min(_BLOCK, nest.nbytes // _SHARE)
     least = 2
@@ -160,7 +160,7 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Move:
     return _looped(nest, box(nest.sizes, nest.word, _BLOCK), Columns(axes))
 
 
-def _looped(nest: Nest, block: tuple[int, ...], body: Move) -> Move:
+def _looped(nest: Nest, block: tuple[int, ...], body: Steps) -> Steps:
     """Loop over the blocks of the source, and leave its repeats to the body."""
     for axis in reversed(range(len(nest.sizes))):
         if nest.source[axis] != 0 and block[axis] < nest.sizes[axis]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tileops._copies.chains import Chain, chain_cost, plan_chain
 from tileops._copies.cost import steps_cost, threads_for
 from tileops._copies.cpu import cut, host_words, plan_steps
-from tileops._copies.steps import Move, Nest, Pairs, Slices, Stage, blocks, make_nest
+from tileops._copies.steps import Nest, Pairs, Slices, Stage, Steps, blocks, make_nest
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._rules import TILE
 
@@ -34,7 +34,7 @@ class Job(NamedTuple):
     """A planned copy: its loops and its steps."""
 
     nest: Nest
-    move: Move
+    steps: Steps
     """The steps of the whole copy, for a single thread."""
     threads: int
     """How many threads the copy is worth."""
@@ -47,7 +47,7 @@ class Part(NamedTuple):
     """A part of a copy that one thread carries out."""
 
     slices: tuple[slice, ...]
-    move: Move
+    steps: Steps
 
 
 def is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
@@ -125,10 +125,10 @@ def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
 def has_temporaries(plan: Plan, itemsize: int) -> bool:
     """Whether a copy between contiguous arrays needs temporaries."""
     job = make_contiguous_job(plan, itemsize, ALIGNMENT)
-    move = job.move
-    while isinstance(move, Slices):
-        move = move.body
-    return bool(job.chain) or isinstance(move, Stage | Pairs)
+    steps = job.steps
+    while isinstance(steps, Slices):
+        steps = steps.body
+    return bool(job.chain) or isinstance(steps, Stage | Pairs)
 
 
 @lru_cache(maxsize=4096)

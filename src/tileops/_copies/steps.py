@@ -84,8 +84,8 @@ class Slices:
     """The same steps for each slice along an axis."""
 
     axis: int
-    step: int
-    body: "Move"
+    width: int
+    body: "Steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,13 @@ class Stage:
     """A temporary of these sizes, which is filled and then copied to each of its repeats."""
 
     sizes: tuple[int, ...]
-    fill: "Move"
+    fill: "Steps"
     columns: int = 0
     """How the temporary is copied: if not 0, broadcast to the target and written by `Columns` of
     this many axes; if 0, block by block."""
 
 
-Move = Copy | Columns | Pairs | Slices | Stage
+Steps = Copy | Columns | Pairs | Slices | Stage
 
 
 def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int) -> Nest:

@@ -214,10 +214,10 @@ def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
     copy, read = assigning.choose_assignment(written, read)
     if threads == 1:
-        carry_out(job.move, written, read, copy)
+        carry_out(job.steps, written, read, copy)
         return
 
     def carry_part(part: Part) -> None:
-        carry_out(part.move, written[part.slices], read[part.slices], copy)
+        carry_out(part.steps, written[part.slices], read[part.slices], copy)
 
     _threads.share(carry_part, make_parts(job.nest, threads), threads)

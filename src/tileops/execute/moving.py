@@ -5,21 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from tileops._copies.steps import COPY, Columns, Copy, Move, Pairs, Slices, Stage
+from tileops._copies.steps import COPY, Columns, Copy, Pairs, Slices, Stage, Steps
 from tileops.execute._memory import word_dtype
 from tileops.execute.allocating import temporary
 from tileops.execute.assigning import Assign, assign
 
 
-def carry_out(move: Move, target: Any, source: Any, copy: Assign) -> None:
+def carry_out(steps: Steps, target: Any, source: Any, copy: Assign) -> None:
     """Copy `source`, which has a stride of 0 along repeated axes, into `target`.
 
     `copy` is the assignment that `choose_assignment` chose; it carries out each `Copy` step.
     """
-    if move is COPY:
+    if steps is COPY:
         copy(target, source)
     else:
-        Mover(target, copy).carry_out(move, target, source)
+        Mover(target, copy).carry_out(steps, target, source)
 
 
 class Mover:
@@ -37,9 +37,9 @@ class Mover:
         self._copy = copy
         self._temporaries: dict[tuple[int, ...], Any] = {}
 
-    def carry_out(self, move: Move, target: Any, source: Any) -> None:
+    def carry_out(self, steps: Steps, target: Any, source: Any) -> None:
         """Carry out the steps of a copy; `source` has the shape of `target`."""
-        match move:
+        match steps:
             case Copy():
                 self._copy(target, source)
             case Columns(axes):
@@ -48,13 +48,13 @@ class Mover:
                     self.assign(target[column], source[column])
             case Pairs(words):
                 self.pair(target, source, words)
-            case Slices(axis, step, body):
+            case Slices(axis, width, body):
                 before = (slice(None),) * axis
-                for i in range(0, target.shape[axis], step):
-                    part = (*before, slice(i, i + step))
+                for i in range(0, target.shape[axis], width):
+                    part = (*before, slice(i, i + width))
                     self.carry_out(body, target[part], source[part])
             case Stage():
-                self._stage(move, target, source)
+                self._stage(steps, target, source)
 
     def _stage(self, stage: Stage, target: Any, source: Any) -> None:
         # The last block along an axis that is looped over may be smaller.
