@@ -197,7 +197,9 @@ def test_a_kernel_computes_the_addresses_of_sizes_that_no_memory_holds(
     near = [2**power + d for power in (24, 27, 28, 29, 30, 31, 32, 35) for d in range(-2, 3)]
     found = [0, 1, *near, *rng.integers(0, stores, 100).tolist(), stores - 2, stores - 1]
     last = prepared.grid[1] - 1
-    step, repeats, at_once = (int(prepared.launch[name]) for name in ("step", "repeats", "at_once"))
+    step, repeats, at_once = (
+        int(prepared.launch[name]) for name in ("stride", "repeats", "at_once")
+    )
     written = 0
     for store in (n for n in found if n < stores):
         block = int(rng.integers(0, last + 1)) if store % 2 else last

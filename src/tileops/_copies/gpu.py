@@ -64,7 +64,7 @@ class Launch(NamedTuple):
     """How often each store is repeated, in addition to the loops."""
     at_once: int
     """The number of repeats that one thread writes."""
-    step: int
+    stride: int
     """The bytes from one repeat to the next."""
 
 
@@ -83,20 +83,20 @@ def plan_device(
     if axis is None or abs(nest.target[axis]) < _APART:
         return launch
     axes = list(zip(nest.sizes, nest.source, nest.target, strict=True))
-    repeats, _, step = axes.pop(axis)
-    once = _launch(join_loops(axes), source_alignment, target_alignment, repeats, step)
+    repeats, _, stride = axes.pop(axis)
+    once = _launch(join_loops(axes), source_alignment, target_alignment, repeats, stride)
     return once if once.variant.store >= launch.variant.store else launch
 
 
 def _launch(
-    nest: Nest, source_alignment: int, target_alignment: int, repeats: int = 1, step: int = 0
+    nest: Nest, source_alignment: int, target_alignment: int, repeats: int = 1, stride: int = 0
 ) -> Launch:
     run, axis = 1, len(nest.sizes)
     while axis and nest.target[axis - 1] == run:
         axis -= 1
         run *= nest.sizes[axis]
     is_one_run = axis == 0 and repeats == 1 and run >= _WIDEST  # its last store need not be full
-    apart = () if is_one_run else (run, step, *nest.target[:axis])
+    apart = () if is_one_run else (run, stride, *nest.target[:axis])
     store = gcd(_WIDEST, target_alignment, *apart)
     load = gcd(store, source_alignment, nest.sizes[-1], *nest.source[:-1])
     pieces = store // load
@@ -120,7 +120,7 @@ def _launch(
         inner_bits=_bits(counted),
     )
     loops = _relative(split.outer) + _relative(split.inner)
-    return Launch(variant, loops, stores, split.period, rest // load, repeats, at_once, step)
+    return Launch(variant, loops, stores, split.period, rest // load, repeats, at_once, stride)
 
 
 class _Split(NamedTuple):

@@ -67,7 +67,7 @@ def prepare(
         launch.tail,
         launch.repeats,
         launch.at_once,
-        launch.step,
+        launch.stride,
         loops,
     )
     grid = -(-launch.stores // THREADS), -(-launch.repeats // launch.at_once)
@@ -113,7 +113,7 @@ def _launch_dtype(rank: int, bits: int) -> Any:
         ("tail", "u4"),
         ("repeats", "u4"),
         ("at_once", "u4"),
-        ("step", "i8"),
+        ("stride", "i8"),
         ("loops", loop, (rank,)),
     ]
     return np.dtype(fields, align=True)

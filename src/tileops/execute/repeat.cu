@@ -48,7 +48,7 @@ struct Launch {
     unsigned int tail;           // the pieces of the last store if it is not full, otherwise 0
     unsigned int repeats;        // how often each store is repeated
     unsigned int at_once;        // how many of these repeats one thread writes
-    long long step;              // the bytes from one repeat to the next
+    long long stride;            // the bytes from one repeat to the next
     Loop loops[OUTER + INNER];   // the innermost last
 };
 
@@ -172,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tileops_repeat(
 #endif
     const unsigned int first_repeat = blockIdx.y * launch.at_once;
     target += outside(launch, period, &Loop::target) + inside(launch, at, &Loop::target);
-    target += first_repeat * launch.step;
+    target += first_repeat * launch.stride;
 
     if (launch.tail && store + 1 == launch.stores) {
 #pragma unroll 1
@@ -193,6 +193,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) tileops_repeat(
     const Word word = load(begin, next, launch, at, first_pieces);
     const unsigned int times = min(launch.repeats - first_repeat, launch.at_once);
     // Streaming stores leave the source in the cache.
-    for (unsigned int i = 0; i < times; ++i, target += launch.step)
+    for (unsigned int i = 0; i < times; ++i, target += launch.stride)
         __stcs((Store*)target, word.all);
 }
