@@ -867,8 +867,8 @@ def named(steps):
     match steps:
         case moving.Slices(_, _, body):
             return f"{name} ({named(body)})"
-        case moving.Stage(_, fill, columns):
-            return f"{name} ({named(fill)}, {'Columns' if columns else 'Copy'})"
+        case moving.Stage(_, fill, spread):
+            return f"{name} ({named(fill)}, {named(spread)})"
         case _:
             return name
 

@@ -80,10 +80,11 @@ def _cost(nest: Nest, steps: Steps) -> float:
             return words / 2 * _word_cost(2)
         case Slices(axis, width, body):
             return _cost(nest, body) + ceil(nest.sizes[axis] / width) * _PER_STEP
-        case Stage(sizes, fill, columns):
+        case Stage(sizes, fill, spread):
             block = nest.block(sizes)
             blocks = nest.nbytes / (block.nbytes * times_written(nest, sizes))
-            spreading = words * _word_cost(nest.word) if columns else nest.nbytes * _PER_SPREAD_BYTE
+            by_block = nest.nbytes * _PER_SPREAD_BYTE
+            spreading = by_block if spread is COPY else words * _word_cost(nest.word)
             return blocks * _cost(block, fill) + spreading
 
 

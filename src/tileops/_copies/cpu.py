@@ -126,7 +126,7 @@ def plan_steps(nest: Nest) -> Steps:
     # Compute the wide words in a temporary, then write them in passes.
     if axes and nest.repeats_per_word > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
         block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
-        return _looped(nest, block, Stage((*block[:-1], 1), COPY, axes))
+        return _looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
     if nest.repeats_per_word == 1 and run >= DIRECT:
         return COPY  # the runs are wide enough as they are
     if nest.nbytes // run < _MANY_RUNS:  # too few for combining them to pay

@@ -94,9 +94,8 @@ class Stage:
 
     sizes: tuple[int, ...]
     fill: "Steps"
-    columns: int = 0
-    """How the temporary is copied: if not 0, broadcast to the target and written by `Columns` of
-    this many axes; if 0, block by block."""
+    spread: Columns | Copy = COPY
+    """How the temporary is copied: broadcast to the target, by `Columns`; or block by block."""
 
 
 Steps = Copy | Columns | Pairs | Slices | Stage

@@ -61,11 +61,10 @@ class Mover:
         part = tuple(map(slice, map(min, stage.sizes, target.shape)))
         block = self.empty(stage.sizes)[part]
         self.carry_out(stage.fill, block, source[part])
-        if stage.columns:
-            columns = Columns(stage.columns)
-            self.carry_out(columns, target, np.broadcast_to(block, target.shape))
-        else:
+        if stage.spread is COPY:
             self._spread(target, block)
+        else:
+            self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
 
     def _spread(self, target: Any, block: Any) -> None:
         """Copy a block to each of its repeats: along each axis whole rounds, then the remainder."""
