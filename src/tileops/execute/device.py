@@ -80,12 +80,7 @@ def source(variant: Variant) -> str:
     defined = {name.upper(): int(value) for name, value in variant._asdict().items()}
     defined["THREADS"] = THREADS
     lines = [f"#define {name} {value}\n" for name, value in defined.items()]
-    return "".join(lines) + _text()
-
-
-@lru_cache(maxsize=1)
-def _text() -> str:
-    return files(__package__).joinpath("repeat.cu").read_text(encoding="utf-8")
+    return "".join(lines) + files(__package__).joinpath("repeat.cu").read_text(encoding="utf-8")
 
 
 def _divisor(n: int, bits: int) -> tuple[int, int]:
