@@ -39,16 +39,16 @@ class Plan(NamedTuple):
     is_identity: bool
     """Whether the result equals the input and has the same axes."""
 
-    # In memory; 0 and () if the result has no bytes or a symbolic size, or in a trace of PyTorch.
+    # In memory. Left out if the result has no bytes or a symbolic size, or in a trace of PyTorch.
     # While PyTorch compiles, `nbytes` is 0 even where the others are known.
-    nbytes: int
+    nbytes: int = 0
     """The bytes of the result."""
-    row: int
+    row: int = 0
     """The number of elements in the innermost part of the input that is repeated as a whole, or in
     all of the input if no axis is repeated."""
-    strides: tuple[int, ...]
+    strides: tuple[int, ...] = ()
     """The strides in bytes of the result as a view of a contiguous input, if it can be one."""
-    spread_strides: tuple[int, ...]
+    spread_strides: tuple[int, ...] = ()
     """The strides in elements of a contiguous input's view of shape `spread`."""
 
 
@@ -120,10 +120,6 @@ def make_plan(
         merges=merges,
         is_view=not merges or is_empty(result),
         is_identity=not repeated and len(padded) == len(shape),
-        nbytes=0,
-        row=0,
-        strides=(),
-        spread_strides=(),
     )
     return _in_memory(plan, nbytes, itemsize) if nbytes else plan
 
