@@ -136,21 +136,17 @@ class Executor:
         except TypeError:  # a plan that is not cached
             pass
         # A plan of a million axes takes long, so a rank that the rules or the library do not allow
-        # is refused before it is made.
+        # is refused before it is made. No step to the result has more axes than the result.
         operator.align(operator.argument, shape, counts)
-        self.check_rank(operator.name, len(counts))
+        if self.max_rank is not None and len(counts) > self.max_rank:
+            raise ShapeError(
+                f"{operator.name}: the result has {len(counts)} axes; {self.library} arrays can "
+                f"have {self.max_rank} at most; use fewer axes, or merge some"
+            )
         return make_plan(operator, shape, counts, itemsize)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse an array that the library cannot repeat; unless overridden, it repeats all."""
-
-    def check_rank(self, name: str, rank: int) -> None:
-        """Refuse a result of more axes than the library allows; no step to the result has more."""
-        if self.max_rank is not None and rank > self.max_rank:
-            raise ShapeError(
-                f"{name}: the result has {rank} axes; {self.library} arrays can have "
-                f"{self.max_rank} at most; use fewer axes, or merge some"
-            )
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Return the result without a copy, or None where a view is impossible or not certain.
