@@ -817,7 +817,7 @@ def test_repeats_of_a_long_row_are_copied_as_one_run(row, joined, rng, monkeypat
     runs, write = [], host._write_contiguous
 
     def spy(x, plan, *rest):
-        runs.append((plan.row, plan.nbytes // plan.row))
+        runs.append((plan.row_size, plan.nbytes // plan.row_size))
         write(x, plan, *rest)
 
     monkeypatch.setattr(host, "_write_contiguous", spy)

@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     # While PyTorch compiles, `nbytes` is 0 even where the others are known.
     nbytes: int = 0
     """The bytes of the result."""
-    row: int = 0
+    row_size: int = 0
     """The number of elements in the innermost part of the input that is repeated as a whole, or in
     all of the input if no axis is repeated."""
     strides: tuple[int, ...] = ()
@@ -126,9 +126,9 @@ def make_plan(
 
 def _in_memory(plan: Plan, nbytes: int, itemsize: int) -> Plan:
     """Add to a plan of numbers what holds where the input lies contiguous in memory."""
-    row = 1
+    row_size = 1
     for n, r in zip(reversed(plan.padded), reversed(plan.repeats), strict=True):
-        row *= n
+        row_size *= n
         if r != 1:
             break
     strides: tuple[int, ...] = ()
@@ -139,7 +139,9 @@ def _in_memory(plan: Plan, nbytes: int, itemsize: int) -> Plan:
         0 if axis in plan.repeated else stride
         for axis, stride in enumerate(contiguous(plan.split, 1))
     )
-    return plan._replace(nbytes=nbytes, row=row, strides=strides, spread_strides=spread_strides)
+    return plan._replace(
+        nbytes=nbytes, row_size=row_size, strides=strides, spread_strides=spread_strides
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -83,11 +83,11 @@ def new(x: Any, plan: Plan) -> Any:
             chain = new_chain(plan, x.itemsize)
             if chain:
                 return _repeated(x, chain).reshape(plan.shape)
-    elif dtype.kind == "O" and len(plan.repeated) == 1 and plan.row > 1:
+    elif dtype.kind == "O" and len(plan.repeated) == 1 and plan.row_size > 1:
         # For rows of several objects, NumPy's `repeat` takes less time than an assignment. It is
         # not used for other dtypes with references: before 2.2, NumPy repeats the memory of a
         # `StringDType` without the strings that it refers to.
-        return x.reshape(-1, plan.row).repeat(prod(plan.repeats), 0).reshape(plan.shape)
+        return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
     is_placed = plan.nbytes >= _IN_HUGE_PAGES and not dtype.hasobject
     result = _placed(x, plan) if is_placed else np.empty(plan.shape, dtype)
     write(x, plan, result)
@@ -96,7 +96,7 @@ def new(x: Any, plan: Plan) -> Any:
 
 def _placed(x: Any, plan: Plan) -> Any:
     """Allocate a result in huge pages, with up to a quarter more memory, temporaries included."""
-    place = places.place_for(plan.row * x.itemsize, address_of(x))
+    place = places.place_for(plan.row_size * x.itemsize, address_of(x))
     is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
     return empty(plan.shape, x.dtype, place, plan.nbytes // (4 if is_alone else 8))
 
@@ -124,7 +124,7 @@ def _write_by_steps(x: Any, plan: Plan, out: Any, most_threads: int | None) -> N
         _write_strided(plan, memory_of(x), memory_of(out), most_threads)
         return
     is_large = plan.nbytes >= _UNCACHED
-    joined = joined_repeats(plan.row * x.itemsize, x.nbytes) if is_large else 0
+    joined = joined_repeats(plan.row_size * x.itemsize, x.nbytes) if is_large else 0
     if joined:
         _write_row(x, joined, out, most_threads)
     else:
