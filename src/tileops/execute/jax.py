@@ -94,15 +94,15 @@ class Jax(Executor):
         is_divided = _may_be_divided(x, plan)
         if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
             return _repeat(x, plan, is_divided)
-        zero = _zero_bits(x.dtype)
+        repeat, zero = _compiled(plan, is_divided), _zero_bits(x.dtype)
         if zero is None:
-            return _compiled(plan, is_divided)(x)
+            return repeat(x)
         # `x.device` is a sharding if the array lies on several devices.
         device = x.device if _defaults_to_accelerator() else None
         if isinstance(device, jax.Device):
-            return _compiled_bits(plan, is_divided)(x, _resident(zero.dtype, device))
+            return repeat(x, _resident(zero.dtype, device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is not the caller's data
-            return _compiled_bits(plan, is_divided)(x, zero)
+            return repeat(x, zero)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; a sharded array by the transpose of its repetition.
@@ -168,21 +168,15 @@ def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) ->
 
 @lru_cache(maxsize=1024)
 def _compiled(plan: Plan, is_divided: bool) -> Any:
-    def repeat(x: Any) -> Any:  # if this were a partial, JAX's errors would show that
-        return _repeat(x, plan, is_divided)
-
-    return jax.jit(repeat)
-
-
-@lru_cache(maxsize=1024)
-def _compiled_bits(plan: Plan, is_divided: bool) -> Any:
-    """Repeat floats as the integers of their bits.
+    """Return a compiled repetition. If it is given a zero, it repeats floats as integers.
 
     The compiler would see through a mere view of floats as integers, and move floats. So a zero
     whose value the compiler does not know is added to the integers, bit by bit.
     """
 
-    def repeat(x: Any, zero: Any) -> Any:
+    def repeat(x: Any, zero: Any = None) -> Any:  # JAX's errors would show a partial
+        if zero is None:
+            return _repeat(x, plan, is_divided)
         bits = jax.lax.bitcast_convert_type(x, zero.dtype) ^ zero
         return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_divided), x.dtype)
 
