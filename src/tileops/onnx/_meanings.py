@@ -95,18 +95,17 @@ def _change_of_pad(given: Mapping[str, Any], inputs: list[Any], outputs: int) ->
 
 def _change_of_prelu(_given: Mapping[str, Any], inputs: list[Any], _outputs: int) -> str | None:
     x, slope = map(dims_of, inputs)
+    if _is_single(slope):
+        rank = 1 if x is None else len(x)  # an unknown rank may be 1
+        return None if len(slope) <= rank else "the result gets the axes of its slope"
     is_by_channel = (
         x is not None
         and slope is not None
         and len(slope) == len(x) - 1
         and all(size == 1 for size in slope[1:])
     )
-    rank = 1 if x is None else len(x)  # an unknown rank may be 1
-    is_shared = _is_single(slope) and len(slope or ()) <= rank
-    if is_shared or is_by_channel:
+    if is_by_channel:
         return None
-    if _is_single(slope):
-        return "the result gets the axes of its slope"
     return "a slope for each channel becomes one for each element of the last axis"
 
 
