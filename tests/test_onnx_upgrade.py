@@ -48,6 +48,26 @@ def test_constant_counts_become_a_constant_of_repeats():
     assert np.array_equal(run(upgraded, x=X), np.tile(X, (1, 2)))
 
 
+def test_a_size_that_is_a_name_is_not_counted():
+    upgraded = upgrade(constant(2.0**40, 0.0, "n, 3"))
+    (repeats,) = (node for node in upgraded.graph.node if node.op_type == "Constant")
+    value = numpy_helper.to_array(repeats.attribute[0].t)
+    assert (value.dtype, value.tolist()) == (np.int64, [2**40, 1])
+
+
+def test_inputs_and_outputs_that_a_node_leaves_out_stay_left_out():
+    model = followed_by(
+        "z = Loop <body = b (int64 i, bool go, float[p, q] v) => (bool stop, float[p, q] u)"
+        " { stop = Not (go)  u = Abs (v) }> (t, c, y)  last = Dropout <is_test = 1> (z)"
+    )
+    *_, loop, dropout = model.graph.node
+    loop.input[0] = ""
+    dropout.output.append("")
+    nodes = {node.op_type: node for node in upgrade(model).graph.node}
+    loop, dropout = nodes["Loop"], nodes["Dropout"]
+    assert (loop.input[0], list(dropout.output)) == ("", ["last", ""])
+
+
 def test_a_doc_string_that_is_not_utf_8_is_kept():
     model = constant()
     model.graph.node[2].doc_string = "as wide as the room"

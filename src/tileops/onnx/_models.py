@@ -116,7 +116,7 @@ def dims_of(declared: Any) -> Any:
 
 def name_of(node: Any) -> str:
     """Name a node in an error by its name or its results, and by its operator."""
-    return f"node {node.name or ', '.join(node.output)!r} ({node.op_type})"
+    return f"node {node.name or ', '.join(filter(None, node.output))!r} ({node.op_type})"
 
 
 def constant_of(node: Any) -> Any:
