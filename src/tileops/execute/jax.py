@@ -16,8 +16,8 @@ import numpy as np
 from jax.extend.source_info_util import register_exclusion
 from jax.sharding import AxisType, PartitionSpec
 
-from tileops._plan import MOST_AXES, Plan
-from tileops._rules import LIMIT, Operator, extent, is_empty, is_equal, known
+from tileops._plan import MOST_AXES, Plan, make_plan
+from tileops._rules import LIMIT, TILE, Operator, extent, is_empty, is_equal, known
 from tileops._texts import show
 from tileops.errors import DTypeError, OutputTooLargeError
 from tileops.execute.array_api import Executor, native, wide_dtype
@@ -94,15 +94,15 @@ class Jax(Executor):
         is_divided = _may_be_divided(x, plan)
         if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
             return _repeat(x, plan, is_divided)
-        repeat, zero = _compiled(plan, is_divided), _zero_bits(x.dtype)
+        zero = _zero_bits(x.dtype)
         if zero is None:
-            return repeat(x)
+            return _compiled(x, plan.repeats, is_divided)
         # `x.device` is a sharding if the array lies on several devices.
         device = x.device if _defaults_to_accelerator() else None
         if isinstance(device, jax.Device):
-            return repeat(x, _resident(zero.dtype, device))
+            return _compiled(x, plan.repeats, is_divided, _resident(zero.dtype, device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is not the caller's data
-            return repeat(x, zero)
+            return _compiled(x, plan.repeats, is_divided, zero)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats; a sharded array by the transpose of its repetition.
@@ -166,21 +166,20 @@ def _check_bits(name: str, dtype: Any, shape: tuple[int, ...], argument: str) ->
         )
 
 
-@lru_cache(maxsize=1024)
-def _compiled(plan: Plan, is_divided: bool) -> Any:
-    """Return a compiled repetition. If it is given a zero, it repeats floats as integers.
+@partial(jax.jit, static_argnums=(1, 2))
+def _compiled(x: Any, repeats: tuple[int, ...], is_divided: bool, zero: Any = None) -> Any:
+    """Repeat in a compiled program. If a zero is given, floats are repeated as integers.
 
     The compiler would see through a mere view of floats as integers, and move floats. So a zero
     whose value the compiler does not know is added to the integers, bit by bit.
+
+    JAX finds its programs by the values of the arguments, so they outlive the plan of a call.
     """
-
-    def repeat(x: Any, zero: Any = None) -> Any:  # JAX's errors would show a partial
-        if zero is None:
-            return _repeat(x, plan, is_divided)
-        bits = jax.lax.bitcast_convert_type(x, zero.dtype) ^ zero
-        return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_divided), x.dtype)
-
-    return jax.jit(repeat)
+    plan = make_plan(TILE, x.shape, repeats, 0)
+    if zero is None:
+        return _repeat(x, plan, is_divided)
+    bits = jax.lax.bitcast_convert_type(x, zero.dtype) ^ zero
+    return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_divided), x.dtype)
 
 
 @lru_cache(maxsize=64)
