@@ -134,7 +134,8 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
 @lru_cache(maxsize=4096)
 def new_chain(plan: Plan, itemsize: int) -> Chain:
     """Return the repetitions that make a new result, or () if planned steps cost less."""
-    return plan_chain(_job_by_steps(plan, itemsize, ALIGNMENT).nest, is_new=True)
+    source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
+    return plan_chain(host_words(make_nest(plan, source, target, itemsize), ALIGNMENT), is_new=True)
 
 
 def _job_by_steps(plan: Plan, itemsize: int, alignment: int) -> Job:

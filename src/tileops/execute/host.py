@@ -49,15 +49,17 @@ SMALL = 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
 the steps save. New results with one repeated axis may still be made by `repeat`."""
 LEAST = 32 * 1024
-"""The same limit for other libraries' memory, and where nothing is repeated."""
+"""The same limit for other libraries' memory."""
 
 _LOCATED = 2**20
 """Results of at least this many bytes are copied in a way that suits their addresses. For smaller
-ones, asking for the addresses takes longer than the copy gains."""
+ones, asking for the addresses takes longer than the copy gains. Where nothing is repeated, they are
+`ndarray.copy`, whatever their strides."""
 
 _IN_HUGE_PAGES = 8 * 2**20
 """New results of at least this many bytes are placed in huge pages. For a smaller result, a page of
-2 MiB would exceed the quarter by which a result may grow."""
+2 MiB would exceed the quarter by which a result may grow; it is `ndarray.copy` if nothing is
+repeated and the input is contiguous."""
 
 _REPEATED = 16 * 2**20
 """New results of fewer bytes may be made by NumPy's own `repeat`, which does not place its results
@@ -74,8 +76,10 @@ def new(x: Any, plan: Plan) -> Any:
     if plan.nbytes == 0 or dtype.itemsize == 0:
         # np.empty would make a string of zero width one character wide.
         return np.ndarray(plan.shape, dtype)
-    if not plan.repeated and plan.nbytes < LEAST and dtype.names is None:
-        return x.reshape(plan.shape).copy()
+    if not plan.repeated and dtype.names is None:
+        most = _IN_HUGE_PAGES if x.flags.c_contiguous else _LOCATED
+        if plan.nbytes < most:
+            return x.copy() if plan.is_identity else x.reshape(plan.shape).copy()
     if not dtype.hasobject:
         # The reshape for `repeat` must copy little or nothing.
         is_flat = plan.nbytes < _REPEATED and (x.flags.c_contiguous or x.nbytes <= COPIED)
