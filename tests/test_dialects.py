@@ -251,6 +251,8 @@ def test_a_desc_is_checked_without_an_array():
             checked(**change)
     with pytest.raises(tileops.DTypeError, match=r"the input is tuple \(1, 2\); pass a TensorDesc"):
         TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
+    with pytest.raises(tileops.DTypeError, match=r"the output is tuple \(1, 2\); pass a TensorDesc"):
+        TileOperatorDesc(TensorDesc("FLOAT32", (1, 2)), (1, 2), (1, 1)).check()
     for counts in ({1, 2}, {1: 1, 2: 2}, b"\x01\x02", iter((1, 2))):
         with pytest.raises(tileops.RepeatsTypeError, match=r"repeats is .*; counts must be"):
             TileOperatorDesc(
@@ -262,6 +264,8 @@ def test_a_desc_is_checked_without_an_array():
         tileops.ShapeError, match="input sizes is 2, a single size; it must be one-dim"
     ):
         checked(sizes=2)
+    with pytest.raises(tileops.ShapeError, match="output sizes is 2, a single size"):
+        checked(output=2)
     same = TensorDesc("INT8", [1, 2]), TensorDesc("INT8", np.array([1, 2]))
     assert same[0] == same[1] == TensorDesc("INT8", (1, 2))
     assert same[0] == TensorDesc("DML_TENSOR_DATA_TYPE_INT8", (1, 2))
