@@ -120,11 +120,13 @@ def test_names_without_a_version_are_the_latest_versions():
 
 
 @pytest.mark.library("numpy", "torch", "jax")
-@pytest.mark.parametrize("name", ["Tile-6", "Expand-8"])
-def test_the_error_for_a_dtype_lists_the_accepted_dtypes(xp, name):
+@pytest.mark.parametrize("name, general", [("Tile-6", "tile"), ("Expand-8", "expand")])
+def test_the_error_for_a_dtype_lists_the_accepted_dtypes(xp, name, general):
     x = xp.make(np.zeros(2, f"V{xp.dtypes['bfloat16']}"), "bfloat16")
     with pytest.raises(
-        tileops.DTypeError, match=rf"^{name}: the input has dtype bfloat16; {name} takes .*float16"
+        tileops.DTypeError,
+        match=rf"^{name}: the input has dtype bfloat16; {name} takes .*float16.*; convert it, or "
+        rf"use tileops\.{general}, which has no such limit$",
     ):
         OPERATORS[name](x, (2,))
 
@@ -251,7 +253,7 @@ def test_a_desc_is_checked_without_an_array():
             checked(**change)
     with pytest.raises(tileops.DTypeError, match=r"the input is tuple \(1, 2\); pass a TensorDesc"):
         TileOperatorDesc((1, 2), TensorDesc("FLOAT32", (1, 2)), (1, 1)).check()
-    with pytest.raises(tileops.DTypeError, match=r"the output is tuple \(1, 2\); pass a TensorDesc"):
+    with pytest.raises(tileops.DTypeError, match=r"the output is tuple .*; pass a TensorDesc"):
         TileOperatorDesc(TensorDesc("FLOAT32", (1, 2)), (1, 2), (1, 1)).check()
     for counts in ({1, 2}, {1: 1, 2: 2}, b"\x01\x02", iter((1, 2))):
         with pytest.raises(tileops.RepeatsTypeError, match=r"repeats is .*; counts must be"):
@@ -339,7 +341,11 @@ def test_shape_inference_refuses_known_sizes_that_are_wrong():
         (tileops.RepeatsTypeError, "int32", lambda: tile((2,), np.array([2], np.int32))),
         (tileops.RepeatsError, "one-dimensional", lambda: tile((2,), 2)),
         (tileops.RepeatsTypeError, "integers.*None is unknown$", lambda: tile((2,), (2.0,))),
-        (tileops.ShapeError, r"Tile-13: axis 0: input shape\[0\] is -1", lambda: tile((-1,), (2,))),
+        (
+            tileops.ShapeError,
+            r"Tile-13: axis 0: input shape\[0\] is -1 .*; 0 is an empty axis$",
+            lambda: tile((-1,), (2,)),
+        ),
         (
             tileops.ShapeError,
             "Expand-13: .*exceed 9223372036854775807",

@@ -110,9 +110,10 @@ def test_the_error_suggests_a_last_axis_that_the_input_lacks(shape, wanted, reme
         assert tileops.expand(x[..., None], wanted).shape == wanted
 
 
-def test_a_negative_max_bytes_is_refused():
-    with pytest.raises(tileops.OutputTooLargeError, match=r"max_bytes=-1; .* pass None for no lim"):
-        tileops.tile(np.ones(2), 2, max_bytes=-1)
+@pytest.mark.parametrize("most, remedy", [(0, "raise max_bytes"), (-1, "pass None for no limit")])
+def test_a_max_bytes_that_is_too_small_is_refused_with_a_remedy(most, remedy):
+    with pytest.raises(tileops.OutputTooLargeError, match=rf"max_bytes={most}; .* or {remedy}$"):
+        tileops.tile(np.ones(2), 2, max_bytes=most)
 
 
 @pytest.mark.parametrize(
