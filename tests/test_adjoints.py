@@ -195,6 +195,7 @@ def test_an_adjoint_without_sums_returns_a_new_array(xp):
         (lambda g: tileops.tile_adjoint(g, (2, 3), 1.5), TypeError, r"^tile_adjoint: repeats"),
         (lambda g: tileops.tile_adjoint(g, (2, 3), None), TypeError, r"^tile_adjoint: repeats"),
         (lambda g: tileops.expand_adjoint(g, (2, 2)), ValueError, r"axis 1.*asks for 2.*size 3"),
+        (lambda g: tileops.expand_adjoint(g, (0, 3)), ValueError, r"axis 0.*asks for 0.*size 2"),
         (
             lambda g: tileops.expand_adjoint(g[:, :1], (2, 2)),
             ValueError,
