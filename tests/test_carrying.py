@@ -20,6 +20,12 @@ def test_values_carried_to_the_host_are_writable():
     assert values.tolist() == [7, 1, 2]
 
 
+@pytest.mark.library("numpy")
+def test_arrays_of_numpy_are_not_copied_to_the_host():
+    for x in (np.arange(3), np.broadcast_to(1, 3)):
+        assert carrying.to_host("Concat", x) is x
+
+
 @pytest.mark.library("array_api_strict")
 @pytest.mark.parametrize("name", ["foreign", "array_api_strict.numpy"])
 def test_a_library_that_makes_arrays_of_another_library_is_refused(name, monkeypatch):
