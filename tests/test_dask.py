@@ -92,6 +92,11 @@ def test_each_chunk_of_the_result_takes_one_task(da, repeats):
     assert len(result.__dask_graph__()) == len(x.__dask_graph__()) + result.npartitions
 
 
+def test_a_view_of_one_chunk_takes_no_task(da):
+    x = da.from_array(np.arange(6), chunks=6)
+    assert len(tileops.expand(x, (1, 6)).__dask_graph__()) == len(x[None].__dask_graph__())
+
+
 def test_empty_arrays_of_a_model_are_run(da):
     """Dask divides by zero where it chooses the chunks of an empty array with long axes."""
     backend = tileops.onnx.backend.for_library("dask")
