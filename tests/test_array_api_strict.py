@@ -198,3 +198,21 @@ def test_counts_with_a_method_named_mask_are_not_masked():
             return [2, 1]
 
     assert tileops.tile_shape((3,), Counts()) == (2, 3)
+
+
+def test_counts_without_tolist_whose_items_are_not_known_must_be_static():
+    class Counts:
+        shape, dtype = (2,), "integer"
+
+        def __array_namespace__(self, api_version=None):
+            return Counts
+
+        @staticmethod
+        def isdtype(dtype, kind):
+            return dtype == "integer" and kind == "integral"
+
+        def __iter__(self):
+            return iter((2, None))
+
+    with pytest.raises(tileops.RepeatsTypeError, match="Counts, whose values cannot be read here"):
+        tileops.tile_shape((3,), Counts())
