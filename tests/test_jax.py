@@ -280,6 +280,11 @@ def test_expand_refuses_a_symbolic_size_that_need_not_broadcast(jax):
             jax.export.export(jax.jit(call))(spec)
 
 
+def test_an_array_on_one_device_is_summed_by_a_reduction(jax, monkeypatch):
+    monkeypatch.setattr("tileops.execute.jax._sum_sharded", None)
+    assert tileops.tile_adjoint(jax.numpy.ones(4), 2, 2).tolist() == [2, 2]
+
+
 def test_int4_counts_are_accepted_and_typed_keys_are_refused(jax):
     x = jax.numpy.arange(3)
     assert tileops.tile(x, jax.numpy.array(2, "int4")).shape == (6,)
