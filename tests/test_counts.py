@@ -68,6 +68,13 @@ def test_integers_of_every_kind_are_counts(x, two):
 
 
 @pytest.mark.library("numpy")
+def test_a_member_of_an_enum_is_refused_where_its_number_is():
+    below = IntEnum("Below", {"ZERO": -1}).ZERO
+    with pytest.raises(tileops.RepeatsError, match=r"repeats\[0\] is -1 "):
+        tileops.tile_shape((2,), (below,))
+
+
+@pytest.mark.library("numpy")
 @pytest.mark.parametrize("name, most", [("int2", 1), ("uint2", 3), ("int4", 7), ("uint4", 15)])
 def test_narrow_integers_are_counts(name, most):
     x = np.arange(3)
