@@ -1,6 +1,9 @@
 """What a call costs where there is next to nothing to write."""
 
-from collections.abc import Callable
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -12,17 +15,23 @@ import tileops
 from benchmarks.libraries import Sides, as_bytes, both, check, compiled, jitted, tiled, waited
 from benchmarks.results import Recorder, Results
 from benchmarks.tables import Table, number, ratio
+from benchmarks.timing import Call
 from benchmarks.workloads import random_array
 
 TITLE = "Small calls"
 SECTION = "calls"
 TITLES = {
     "small": "Calls on less than 1 KB",
+    "others": "Less common calls on less than 1 KB",
     "programs": "Compiled programs on less than 1 KB",
 }
 NOTES = {
     "small": "float32, 8×4 tiled by (2, 3) and 8×1 expanded to 8×24: the cost of the call itself, "  # noqa: RUF001
     "in an inner loop.",
+    "others": "The same shapes. Counts of 1 repeat nothing, and give a copy. With changing shapes, "
+    "each call has another shape or other counts than the thousands of calls before it, so that "
+    "tileops has to plan it; otherwise it finds the plan of an earlier call. Here the sizes of a "
+    "float32 array have a product of at most 40, and it is tiled up to six times.",
     "programs": "Attention of one sequence of 4 positions and 8 heads of 4 numbers. Groups of 4 "
     "heads share their keys and values, which are expanded to the heads. Both sides are the same "
     "program, except for the function that expands.",
@@ -67,7 +76,75 @@ def measure(recorder: Recorder) -> None:
         for case, (name, sides) in cases.items():
             check(sides, as_bytes(expected), case)
             recorder.compare(SECTION, "small", case, sides, native=name)
+    _measure_others(recorder, block, column)
     _measure_programs(recorder)
+
+
+def _measure_others(recorder: Recorder, block: np.ndarray, column: np.ndarray) -> None:
+    """Measure what fewer programs do, and where tileops is not always faster."""
+    tensor, narrow = torch.from_numpy(block), torch.from_numpy(column)
+    halves = jnp.asarray(block, jnp.bfloat16)
+    recorded = tensor.clone().requires_grad_()
+    tiled_block = np.tile(block, REPEATS)
+    wide = np.broadcast_to(column, TARGET)
+    cases = {
+        "NumPy, tile by counts of 1": ("np.tile", tiled(np.tile, block, (1, 1)), block),
+        "PyTorch, tile by counts of 1": ("torch.tile", tiled(torch.tile, tensor, (1, 1)), block),
+        "PyTorch, tile, recording a gradient": (
+            "torch.tile",
+            tiled(torch.tile, recorded, REPEATS),
+            tiled_block,
+        ),
+        "JAX, tile of bfloat16": (
+            "jnp.tile",
+            waited(tiled(jnp.tile, halves, REPEATS)),
+            np.tile(np.asarray(halves), REPEATS),
+        ),
+        "NumPy, expand to a copy": (
+            "np.broadcast_to(...).copy()",
+            _expanded_to_a_copy(lambda x, shape: np.broadcast_to(x, shape).copy(), column),
+            wide,
+        ),
+        "PyTorch, expand to a copy": (
+            "Tensor.expand(...).contiguous()",
+            _expanded_to_a_copy(lambda x, shape: x.expand(shape).contiguous(), narrow),
+            wide,
+        ),
+    }
+    for case, (name, sides, expected) in cases.items():
+        check(sides, as_bytes(expected), case)
+        recorder.compare(SECTION, "others", case, sides, native=name)
+    # The ranks differ, because tileops finds plans by shape and size, whatever the library.
+    for library, name, native, make, rank in (
+        ("NumPy", "np.tile", np.tile, np.asarray, 3),
+        ("PyTorch", "torch.tile", torch.tile, torch.from_numpy, 4),
+    ):
+        case = f"{library}, tile, changing shapes"
+        arguments = [(make(x), repeats) for x, repeats in _many_shapes(rank)]
+        for x, repeats in arguments[::100]:
+            check(tiled(native, x, repeats), as_bytes(native(x, repeats)), case)
+        sides = {
+            "native": _in_turn(native, arguments),
+            "tileops": _in_turn(tileops.tile, arguments),
+        }
+        recorder.compare(SECTION, "others", case, sides, native=name)
+
+
+def _many_shapes(rank: int) -> Iterator[tuple[np.ndarray, tuple[int, ...]]]:
+    """Yield more arrays and counts than tileops keeps plans for, in results of less than 1 KB."""
+    for shape in itertools.product(range(1, 41), repeat=rank):
+        for repeats in itertools.product(range(1, 7), repeat=2):
+            if math.prod(shape) <= 40 and math.prod(repeats) <= 6:
+                yield np.ones(shape, np.float32), repeats
+
+
+def _in_turn(tile: Callable[..., Any], arguments: list[Any]) -> Call:
+    turns = itertools.cycle(arguments)
+    return lambda: tile(*next(turns))
+
+
+def _expanded_to_a_copy(native: Callable[..., Any], x: Any) -> Sides:
+    return both(native, functools.partial(tileops.expand, copy=True), x, TARGET)
 
 
 def _measure_programs(recorder: Recorder) -> None:

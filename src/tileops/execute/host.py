@@ -47,7 +47,7 @@ from tileops.execute.moving import carry_out
 
 SMALL = 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
-the steps save. New results with one repeated axis may still be made by `repeat`."""
+the steps save. New results with one repeated axis are made by `repeat`."""
 LEAST = 32 * 1024
 """The same limit for other libraries' memory."""
 
@@ -80,22 +80,30 @@ def new(x: Any, plan: Plan) -> Any:
         most = _IN_HUGE_PAGES if x.flags.c_contiguous else _LOCATED
         if plan.nbytes < most:
             return x.copy() if plan.is_identity else x.reshape(plan.shape).copy()
-    if not dtype.hasobject:
-        # The reshape for `repeat` must copy little or nothing.
-        is_flat = plan.nbytes < _REPEATED and (x.flags.c_contiguous or x.nbytes <= COPIED)
-        if is_flat and (len(plan.repeated) == 1 or plan.nbytes >= SMALL):
-            chain = new_chain(plan, x.itemsize)
-            if chain:
-                return _repeated(x, chain).reshape(plan.shape)
-    elif dtype.kind == "O" and len(plan.repeated) == 1 and plan.row_size > 1:
-        # For rows of several objects, NumPy's `repeat` takes less time than an assignment. It is
-        # not used for other dtypes with references: before 2.2, NumPy repeats the memory of a
-        # `StringDType` without the strings that it refers to.
+    if len(plan.repeated) == 1 and _is_by_rows(dtype, plan):
         return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
+    # The reshape for a chain must copy little or nothing.
+    is_flat = plan.nbytes < _REPEATED and (x.flags.c_contiguous or x.nbytes <= COPIED)
+    if is_flat and plan.nbytes >= SMALL and not dtype.hasobject:
+        chain = new_chain(plan, x.itemsize)
+        if chain:
+            return _repeated(x, chain).reshape(plan.shape)
     is_placed = plan.nbytes >= _IN_HUGE_PAGES and not dtype.hasobject
     result = _placed(x, plan) if is_placed else np.empty(plan.shape, dtype)
     write(x, plan, result)
     return result
+
+
+def _is_by_rows(dtype: Any, plan: Plan) -> bool:
+    """Whether one call of `ndarray.repeat` is known to make a new result with one repeated axis.
+
+    It takes less time than an assignment for small results, and for rows of several objects. It is
+    not used for other dtypes with references: before 2.2, NumPy repeats the memory of a
+    `StringDType` without the strings that it refers to. Records it would copy field by field.
+    """
+    if dtype.hasobject:
+        return dtype.kind == "O" and plan.row_size > 1
+    return plan.nbytes < SMALL and dtype.names is None
 
 
 def _placed(x: Any, plan: Plan) -> Any:
