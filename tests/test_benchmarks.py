@@ -53,6 +53,8 @@ def test_the_page_about_gpus_matches_the_results():
         ("cpu.md", "PyTorch, new memory", "{} to {} times as fast as by `torch.tile` ({})"),
         ("cpu.md", "NumPy, `out=` used again", "{} to {} times as fast as `np.tile` ({})"),
         ("cpu.md", "PyTorch, `out=` used again", "{} to {} times as fast as `torch.tile` ({})"),
+        ("intel/cpu.md", "NumPy, new memory", "the means are {2} (`np.tile`) and"),
+        ("intel/cpu.md", "PyTorch, new memory", "and {2} (`torch.tile`)"),
         ("gpu.md", "torch, tile", "{} to {} times the speed of `torch.tile` ({} in"),
         ("gpu.md", "cupy, tile", "{} to {} times that of `cupy.tile` ({})"),
     ],
