@@ -130,6 +130,21 @@ def test_a_max_bytes_that_is_too_small_is_refused_with_a_remedy(most, remedy):
             lambda: tileops.expand_shape(2, 3),
         ),
         (
+            tileops.ShapeError,
+            r"^expand: axis 1 \(axis 0 of the input\): the input has size 2 and shape asks for 3 ",
+            lambda: tileops.expand(X, (2, 3, 1)),
+        ),
+        (
+            tileops.ShapeError,
+            "^expand: axis 1: the input has size 3 and shape asks for 4 ",
+            lambda: tileops.expand(X, 4),
+        ),
+        (
+            tileops.OutputTooLargeError,
+            rf"multiply to {2**63}, more",
+            lambda: tileops.tile_shape(2**32, 2**31),
+        ),
+        (
             tileops.OutputTooLargeError,
             rf"multiply to {2**100}, more",
             lambda: tileops.tile_shape((2,) * 100, 1),

@@ -228,8 +228,10 @@ def no_broadcast(
         remedy = ", or slice the input to drop elements"
     elif is_less(0, size) and known(wanted) and wanted % size == 0 and wanted <= LIMIT:
         remedy = ", or use tile to repeat the axis"
+    own = axis - max(len(given) - len(shape), 0)
+    of_input = "" if own == axis else f" (axis {own} of the input)"
     return argument.error(
-        f"{argument.operator_name}: axis {axis}: the input has size {show(size)} and "
+        f"{argument.operator_name}: axis {axis}{of_input}: the input has size {show(size)} and "
         f"{argument.name} asks for {show(wanted)} ({argument.name}={show(given)}, input shape "
         f"{show(shape)}); two sizes must be equal, or one of them 1; pass 1 or {show(size)}{remedy}"
     )
