@@ -178,18 +178,22 @@ def test_counts_may_be_whole_floats_in_an_array_without_tolist():
         assert np.asarray(result).tolist() == [[1, 2, 1, 2, 1, 2]]
 
 
+class Pair:
+    """Two integers, in an array of a library of its own."""
+
+    shape, dtype = (2,), "integer"
+
+    def __array_namespace__(self, api_version=None):
+        return Pair
+
+    @staticmethod
+    def isdtype(dtype, kind):
+        return dtype == "integer" and kind == "integral"
+
+
 def test_counts_with_a_method_named_mask_are_not_masked():
-    class Counts:
-        """An array whose library masks elements by a method."""
-
-        shape, dtype = (2,), "integer"
-
-        def __array_namespace__(self, api_version=None):
-            return Counts
-
-        @staticmethod
-        def isdtype(dtype, kind):
-            return dtype == "integer" and kind == "integral"
+    class Counts(Pair):
+        """Their library masks elements by a method."""
 
         def mask(self):
             raise AssertionError
@@ -201,16 +205,7 @@ def test_counts_with_a_method_named_mask_are_not_masked():
 
 
 def test_counts_without_tolist_whose_items_are_not_known_must_be_static():
-    class Counts:
-        shape, dtype = (2,), "integer"
-
-        def __array_namespace__(self, api_version=None):
-            return Counts
-
-        @staticmethod
-        def isdtype(dtype, kind):
-            return dtype == "integer" and kind == "integral"
-
+    class Counts(Pair):
         def __iter__(self):
             return iter((2, None))
 
