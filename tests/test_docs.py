@@ -1,4 +1,4 @@
-"""Examples in docstrings and in the README print what they show; the reference is complete."""
+"""Examples in docstrings and pages print what they show; the reference is complete."""
 
 import doctest
 import importlib
@@ -31,6 +31,12 @@ def test_the_examples_of_the_readme_for_this_library_run(request):
     assert mine
     for block in mine:
         run(block, f"README.md ({library})")
+
+
+@pytest.mark.library("numpy")
+def test_the_example_of_the_design_runs():
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/design.md").read_text(), re.DOTALL)
+    run(block, "docs/design.md")
 
 
 PUBLIC = (
