@@ -208,13 +208,20 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
 def values_of(argument: Argument, where: str, executor: Executor, array: Any) -> list[Any]:
     """Return the values of an array of counts; refuse an array whose values are not known now."""
     try:
-        return executor.numbers(array)
+        values = executor.numbers(array)
     except Exception as error:
-        raise argument.type_error(
-            f"{argument.operator_name}: {argument.name}{where} is {type(array).__name__}, whose "
-            f"values cannot be read here (traced, masked, sparse, with a unit, or without data); "
-            f"{argument.name} must be static: {executor.how_to_be_static}"
-        ) from error
+        raise _not_known(argument, where, executor, array) from error
+    if any(map(is_array, values)):  # a class with a unit may give its arrays again, without an end
+        raise _not_known(argument, where, executor, array)
+    return values
+
+
+def _not_known(argument: Argument, where: str, executor: Executor, array: Any) -> Exception:
+    return argument.type_error(
+        f"{argument.operator_name}: {argument.name}{where} is {type(array).__name__}, whose "
+        f"values cannot be read here (traced, masked, sparse, with a unit, or without data); "
+        f"{argument.name} must be static: {executor.how_to_be_static}"
+    )
 
 
 def _not_an_integer(

@@ -207,12 +207,7 @@ class Executor:
             raise ValueError("masked values are not known")
         if hasattr(array, "tolist"):
             values = array.tolist()
-            if isinstance(values, list):
-                return values
-            # torch.compile takes a symbol for an int, and can answer no other question about it.
-            if not isinstance(values, int) and hasattr(values, "dtype"):
-                raise TypeError("the value is an array again: its class may add a unit to it")
-            return [values]
+            return values if isinstance(values, list) else [values]
         convert = index if self.is_integer(array) else float
         return list(map(convert, array)) if array.shape else [convert(array)]
 
