@@ -57,15 +57,9 @@ _TINY = {
         "_PAIRED": 2,
         "_SQUARE": 16,
     },
-    "tileops._copies.chains": {
-        "LEAST_COST": 5.0,
-        "_CHAINED": 32,
-        "_LARGEST": 64,
-        "_SOURCE": 8,
-        "_ORDERED": 64,
-    },
+    "tileops._copies.chains": {"_CHAINED": 32, "_LARGEST": 64, "_SOURCE": 8, "_ORDERED": 64},
     "tileops._copies.cost": {
-        "LEAST_COST": 5.0,
+        "_LEAST_COST": 5.0,
         "_STEPS": 5.0,
         "_PER_STEP": 0.5,
         "_SHARED": 64,

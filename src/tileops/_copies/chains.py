@@ -9,7 +9,7 @@ from itertools import islice, permutations
 from math import inf, prod
 
 from tileops._copies import cpu
-from tileops._copies.cost import LEAST_COST, PER_BYTE, steps_cost, threads_for_bytes
+from tileops._copies.cost import PER_BYTE, no_steps_cost_less, steps_cost, threads_for_bytes
 from tileops._copies.steps import WORDS, Nest
 
 Chain = tuple[tuple[int, int], ...]
@@ -67,7 +67,7 @@ def plan_chain(nest: Nest, is_new: bool) -> Chain:
     orders = islice(permutations(range(len(inner_first))), most)
     chains = (_ordered(inner_first, order) for order in orders)
     cost, chain = min((chain_cost(nest, chain, is_new), chain) for chain in chains)
-    if threads == 1 and cost <= LEAST_COST:  # planning steps to compare takes longer than most save
+    if threads == 1 and no_steps_cost_less(cost):
         return chain
     written = nest.nbytes * PER_BYTE
     return chain if cost + written <= (steps_cost(nest) + written) / threads else ()

@@ -11,7 +11,7 @@ from tileops._copies import cpu, machine
 from tileops._copies.cpu import NUMBERS, plan_steps, times_written
 from tileops._copies.steps import COPY, WORDS, Columns, Copy, Nest, Pairs, Slices, Stage, Steps
 
-LEAST_COST = 20_000.0
+_LEAST_COST = 20_000.0
 """Steps that are a single `Copy`; no steps cost less."""
 _STEPS = 40_000.0
 """Several steps, which Python carries out."""
@@ -47,7 +47,12 @@ _SHARED_COST = 600_000.0
 def steps_cost(nest: Nest) -> float:
     """Return what the steps of a copy cost, without the cost of the result's bytes."""
     steps = plan_steps(nest)
-    return (LEAST_COST if steps is COPY else _STEPS) + _cost(nest, steps)
+    return (_LEAST_COST if steps is COPY else _STEPS) + _cost(nest, steps)
+
+
+def no_steps_cost_less(cost: float) -> bool:
+    """Whether this is so little that no steps need to be planned in order to compare them."""
+    return cost <= _LEAST_COST
 
 
 def threads_for(nest: Nest) -> int:

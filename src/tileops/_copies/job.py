@@ -118,7 +118,7 @@ def copy_cost(
 @lru_cache(maxsize=4096)
 def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     """Plan a copy between contiguous arrays."""
-    job = _job_by_steps(plan, itemsize, alignment)
+    job = make_job(plan, *_strides(plan, itemsize), itemsize, alignment)
     return job._replace(chain=plan_chain(job.nest, is_new=False))
 
 
@@ -134,14 +134,13 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
 @lru_cache(maxsize=4096)
 def new_chain(plan: Plan, itemsize: int) -> Chain:
     """Return the repetitions that make a new result, or () if planned steps cost less."""
-    source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
-    return plan_chain(host_words(make_nest(plan, source, target, itemsize), ALIGNMENT), is_new=True)
+    nest = make_nest(plan, *_strides(plan, itemsize), itemsize)
+    return plan_chain(host_words(nest, ALIGNMENT), is_new=True)
 
 
-def _job_by_steps(plan: Plan, itemsize: int, alignment: int) -> Job:
-    """Plan a copy between contiguous arrays by steps, without repetitions of rows."""
-    source, target = contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
-    return make_job(plan, source, target, itemsize, alignment)
+def _strides(plan: Plan, itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the strides, in bytes, of a contiguous input and of a contiguous result."""
+    return contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
 
 
 @lru_cache(maxsize=256)
