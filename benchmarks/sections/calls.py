@@ -102,12 +102,12 @@ def _measure_others(recorder: Recorder, block: np.ndarray, column: np.ndarray) -
         ),
         "NumPy, expand to a copy": (
             "np.broadcast_to(...).copy()",
-            _expanded_to_a_copy(lambda x, shape: np.broadcast_to(x, shape).copy(), column),
+            _expanded(lambda x, shape: np.broadcast_to(x, shape).copy(), column, copy=True),
             wide,
         ),
         "PyTorch, expand to a copy": (
             "Tensor.expand(...).contiguous()",
-            _expanded_to_a_copy(lambda x, shape: x.expand(shape).contiguous(), narrow),
+            _expanded(lambda x, shape: x.expand(shape).contiguous(), narrow, copy=True),
             wide,
         ),
     }
@@ -141,10 +141,6 @@ def _many_shapes(rank: int) -> Iterator[tuple[np.ndarray, tuple[int, ...]]]:
 def _in_turn(tile: Callable[..., Any], arguments: list[Any]) -> Call:
     turns = itertools.cycle(arguments)
     return lambda: tile(*next(turns))
-
-
-def _expanded_to_a_copy(native: Callable[..., Any], x: Any) -> Sides:
-    return both(native, functools.partial(tileops.expand, copy=True), x, TARGET)
 
 
 def _measure_programs(recorder: Recorder) -> None:
@@ -189,8 +185,8 @@ def _torch_tile(x: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
     return torch.tile(x, counts.tolist())
 
 
-def _expanded(native: Callable[..., Any], x: Any) -> Sides:
-    return both(native, tileops.expand, x, TARGET)
+def _expanded(native: Callable[..., Any], x: Any, **options: Any) -> Sides:
+    return both(native, functools.partial(tileops.expand, **options), x, TARGET)
 
 
 def tables(results: Results) -> list[Table]:
