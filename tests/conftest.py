@@ -5,8 +5,6 @@ import importlib.util
 import numpy as np
 import pytest
 
-from tileops._copies import machine
-
 import variants
 
 
@@ -73,16 +71,6 @@ def thresholds(request, monkeypatch):
     """Run a test with the planner's own thresholds and with ones that small copies reach."""
     variants.set_thresholds(monkeypatch, request.param)
     yield request.param
-    monkeypatch.undo()
-    variants.forget_plans()
-
-
-@pytest.fixture
-def is_amd(request, monkeypatch):
-    """Plan as on an AMD processor, or as on others if a test has False as its parameter."""
-    variants.forget_plans()
-    monkeypatch.setattr(machine, "is_amd", lambda: getattr(request, "param", True))
-    yield
     monkeypatch.undo()
     variants.forget_plans()
 

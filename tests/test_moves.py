@@ -1,4 +1,4 @@
-"""Plans of copies: which bytes they move, how they are cut, and where rows are slow."""
+"""Plans of copies: which bytes they move, and how they are cut."""
 
 import ctypes
 import math
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import kernels
 import tileops
-from tileops._copies import cpu, machine, places
+from tileops._copies import cpu
 from tileops._copies.job import make_parts
 from tileops._copies.steps import Nest, blocks
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
-from tileops.execute import assigning, host
+from tileops.execute import host
 from tileops.execute._memory import Memory, address_of
 
 pytestmark = pytest.mark.library("numpy")
@@ -248,197 +248,6 @@ def test_each_element_is_followed_by_its_repeats(dtype, repeats, thresholds):
             assert filled.tobytes() == bytes([7] * offset) + expected + bytes([7] * 3)
 
 
-def at_a_page(nbytes):
-    """Return random bytes that begin at a page, with another page behind them."""
-    room = np.random.default_rng(nbytes).integers(0, 256, nbytes + 2 * 4096, np.uint8)
-    return room[-address_of(room) % 4096 :][: nbytes + 4096]
-
-
-def tile_into(room, offset, x, repeats):
-    """Tile into this memory at an offset, and check that nothing around the result changes."""
-    expected = np.tile(x, repeats)
-    room[:] = 7
-    out = room[offset:][: expected.size].reshape(expected.shape)
-    assert tileops.tile(x, repeats, out=out) is out
-    assert out.tobytes() == expected.tobytes()
-    assert (room[:offset] == 7).all()
-    assert (room[offset + out.size :] == 7).all()
-
-
-@pytest.mark.parametrize(
-    "row, unlucky",
-    [
-        (512, set()),
-        (768, {0, 16, 64, 128, 320, 2064}),
-        (1024, {0, 16, 64, 128, 2064}),
-        (2048, {0, 16, 64, 128, 2064}),
-        (2112, {0, 16, 64, 128, 320, 2064}),
-        (2176, {16, 2064}),
-        (3000, {0, 16, 64, 128, 320, 2064}),
-        (4096, {16, 2064}),
-        (2**20 - 64, {16, 2064}),
-        (2**20, set()),
-    ],
-)
-@pytest.mark.usefixtures("is_amd")
-def test_long_rows_are_copied_in_pieces_where_addresses_are_unlucky(monkeypatch, row, unlucky):
-    """Check which addresses are unlucky, which depends on the length of a row.
-
-    Rows of up to 2112 bytes are slow near the place of their source in a page, and longer rows at
-    another place than their source modulo 32 bytes.
-    """
-    monkeypatch.setattr(host, "_is_assigned", lambda *_: False)  # as for larger results
-    monkeypatch.setattr(assigning, "_FAR", 2**20)
-    monkeypatch.setattr(assigning, "_REPEATED", 2**20)
-    picked, pick = [], assigning._pick
-    monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
-    rows, repeats = 3, 2**20 // (3 * row) + 2
-    x = at_a_page(rows * row)[: rows * row].reshape(rows, row)
-    room = at_a_page(x.size * repeats)
-    for offset in (0, 16, 64, 128, 320, 2064):
-        picked.clear()
-        tile_into(room, offset, x, (1, repeats))
-        assert bool(picked) == (offset in unlucky)
-
-
-@pytest.mark.parametrize(
-    "processor, is_amd",
-    [
-        ("cpu:type:x86,ven0002fam0019mod0011:feature:,0000", True),
-        ("cpu:type:x86,ven0000fam0006mod00A7:feature:,0000", False),
-        ("cpu:type:aarch64:feature:,0000", False),
-        (None, False),
-    ],
-)
-def test_addresses_matter_only_to_processors_of_amd(monkeypatch, tmp_path, processor, is_amd):
-    file = tmp_path / "modalias"
-    if processor is not None:
-        file.write_text(processor)
-    monkeypatch.setattr(machine, "_PROCESSOR", file)
-    monkeypatch.setattr(machine, "is_amd", machine.is_amd.__wrapped__)
-    assert places.matter_to(513) == places.matter_to(2**20 - 1) == is_amd
-    assert not places.matter_to(512)
-    assert not places.matter_to(2**20)
-
-
-@pytest.mark.parametrize(
-    "row, ahead, target, source, is_slow, is_slowest",
-    [
-        # Up to 2112 bytes: less than 256 bytes ahead of the source, modulo a page or a number that
-        # divides all distances.
-        (512, 0, 4096, 4096, False, False),
-        (513, 0, 4096, 4096, True, False),
-        (2112, 255, 4096, 4096, True, False),
-        (2112, 256, 4096, 4096, False, False),
-        (2112, 272, 4096, 4096, False, False),
-        (1024, 2048, 4096, 4096, False, False),
-        (1024, 4096, 4096, 4096, True, False),
-        (1024, 512, 4608, 4096, True, False),
-        (1024, 512, 4352, 256, False, False),
-        # Longer rows: the target's offset modulo 32 bytes differs, for all rows or for some.
-        (2113, 0, 4096, 4096, False, False),
-        (2113, 32, 4096, 4096, False, False),
-        (2113, 16, 4096, 4096, True, False),
-        (4096, 0, 4112, 4096, True, False),
-        (4096, 0, 4096, 4112, True, False),
-        (2**20 - 1, 16, 4096, 4096, True, False),
-        (2**20, 16, 4096, 4096, False, False),
-        # Slowest: less than 16 bytes ahead, in every eighth row at least.
-        (2112, 1, 4096, 4096, True, False),
-        (2113, 1, 4096, 4096, True, True),
-        (4096, 15, 4096, 4096, True, True),
-        (4096, 15, 4096 + 512, 4096, True, True),
-        (4096, 15, 4096 + 256, 4096, True, False),
-        (2**20 - 1, 1, 4096, 4096, True, True),
-        (2**20, 1, 4096, 4096, False, False),
-    ],
-)
-def test_slow_addresses_of_rows_are_known(row, ahead, target, source, is_slow, is_slowest):
-    rows = places.Rows(row, ahead, (target,), (source,))
-    assert (places.are_slow(rows), places.are_slowest(rows)) == (is_slow, is_slowest)
-
-
-@pytest.mark.parametrize("row", [1024, 4096, 65536])
-@pytest.mark.parametrize("is_amd", [False], indirect=True)
-@pytest.mark.usefixtures("is_amd")
-def test_other_processors_copy_rows_wherever_they_lie(monkeypatch, row):
-    targets, copyto = [], np.copyto
-    monkeypatch.setattr(np, "copyto", lambda *pair: targets.append(pair[0]) or copyto(*pair))
-    x = np.random.default_rng(row).integers(0, 256, (1, row), np.uint8)
-    room = np.empty(2**25 + row + 8, np.uint8)
-    out = room[8:][: 2**25].reshape(-1, row)
-    with tileops.single_threaded():
-        tileops.tile(x, (len(out), 1), out=out)
-    assert (out == x).all()
-    assert [np.shares_memory(target, room) for target in targets] == [True]
-
-
-@pytest.mark.parametrize(
-    "row, ahead",
-    [(1024, set()), (4096, {1, 8, 15}), (65536, {1, 8, 15}), (65536 + 256, set()), (2**20, set())],
-)
-@pytest.mark.usefixtures("is_amd")
-def test_smaller_results_are_copied_in_pieces_at_the_slowest_addresses(monkeypatch, row, ahead):
-    """This holds even in the caches, for rows 1 to 15 bytes ahead of their source modulo a page."""
-    monkeypatch.setattr(assigning, "_REPEATED", 2**20)
-    picked, pick = [], assigning._pick
-    monkeypatch.setattr(assigning, "_pick", lambda *args: picked.append(1) or pick(*args))
-    repeats = 2**21 // row + 1
-    x, room = at_a_page(row)[:row], at_a_page(row * repeats)
-    for offset in (0, 1, 8, 15, 16, 4095):
-        picked.clear()
-        tile_into(room, offset, x, repeats)
-        assert bool(picked) == (offset in ahead)
-
-
-@pytest.mark.parametrize(
-    "row, repeats, moved",
-    [
-        (768, 2**15, set()),  # some rows are near their source wherever the source lies
-        (1024, 2**14, {0, 16, 64, 128, 2064}),
-        (4096, 2**12, {16, 2064}),
-        (4096 + 16, 2**12, set()),
-        (2**19, 32, {16, 2064}),
-        (2**20 - 64, 40, {16, 2064}),
-        (2**20 - 64, 31, set()),  # too few repeats
-    ],
-)
-@pytest.mark.usefixtures("is_amd")
-def test_a_small_source_is_copied_to_where_libc_is_fast(monkeypatch, row, repeats, moved):
-    places = []
-    copyto = np.copyto
-    monkeypatch.setattr(np, "copyto", lambda *pair: places.append(pair) or copyto(*pair))
-    x, room = at_a_page(row)[:row], at_a_page(row * repeats)
-    before = x.tobytes()
-    for offset in (0, 16, 64, 128, 320, 2064):
-        places.clear()
-        tile_into(room, offset, x, repeats)
-        to = [target for target, _ in places if not np.shares_memory(target, room)]
-        assert [target.nbytes for target in to] == [row] * (offset in moved)
-        read = [source for target, source in places if np.shares_memory(target, room)]
-        assert all(np.shares_memory(source, to[0] if to else x) for source in read)
-    assert x.tobytes() == before
-
-
-@pytest.mark.usefixtures("is_amd")
-def test_a_large_source_stays_where_it_is(monkeypatch):
-    copies = []
-    monkeypatch.setattr(assigning, "_REPEATED", 2)
-    copyto = np.copyto
-    monkeypatch.setattr(np, "copyto", lambda *pair: copies.append(pair) or copyto(*pair))
-    room = np.arange(2**18 + 2**10, dtype=np.uint32)
-    for rows, is_large in ((2**8, False), (2**8 + 1, True)):
-        x = room[: rows * 2**10].reshape(rows, 2**10)
-        out = np.zeros(rows * 2**14 + 2**10, np.uint32)
-        apart = address_of(room) - address_of(out) + 16
-        out = out[apart % 4096 // 4 :][: rows * 2**14].reshape(rows, 2**14)
-        copies.clear()
-        tileops.tile(x, (1, 16), out=out)
-        assert out.tobytes() == b"".join(row.tobytes() * 16 for row in x)
-        to = [target for target, _ in copies if not np.shares_memory(target, out)]
-        assert [target.nbytes for target in to] == ([] if is_large else [x.nbytes])
-
-
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_pairs_are_cut_at_even_places(threads):
     assert cpu.cut(Nest((2_000_003, 3), (1, 0), (3, 1), 1), threads)[0] % 2 == 0
@@ -459,7 +268,6 @@ def test_threads_cut_no_row_where_there_are_enough_rows(repeats, threads):
 @example(sizes=[4, 4, 512, 4], steps=[True, False, True, False], threads=2)  # a wall of images
 @example(sizes=[9, 3], steps=[False] * 4, threads=3)  # two axes, both cut to single rounds
 def test_parts_of_long_rows_are_contiguous_and_enough_for_the_threads(sizes, steps, threads):
-    """Pieces can be picked only from contiguous rows."""
     sizes = [*sizes, 100]
     steps = [*steps[: len(sizes) - 1], True]
     source = tuple(width * step for width, step in zip(contiguous(sizes, 8), steps, strict=True))

@@ -29,7 +29,6 @@ _TINY = {
         "SMALL": 1,
         "_LOCATED": 1,
         "COPIED": 8,
-        "_UNCACHED": 80,
     },
     "tileops._copies.job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
     "tileops._copies.gpu": {
@@ -41,23 +40,16 @@ _TINY = {
         "_MOST_COUNTED": 200,
     },
     "tileops._copies.cpu": {
-        "_JOINED": range(4, 21),
-        "_JOINED_RUN": 40,
         "_WIDE": 12,
         "DIRECT": 12,
-        "LOOPED": 3,
         "_ELEMENT": 24,
         "_BLOCK": 48,
-        "_NEAR": 24,
-        "_COMPUTED_BLOCK": 96,
-        "_STAGED": 1,
         "_ROWS": 2,
         "_STRETCH": 1,
         "_MANY_RUNS": 4,
         "_PAIRED": 2,
-        "_SQUARE": 16,
     },
-    "tileops._copies.chains": {"_CHAINED": 32, "_LARGEST": 64, "_SOURCE": 8, "_ORDERED": 64},
+    "tileops._copies.chains": {"_CHAINED": 32, "_LARGEST": 64, "_SOURCE": 8},
     "tileops._copies.cost": {
         "_LEAST_COST": 5.0,
         "_STEPS": 5.0,
@@ -65,21 +57,6 @@ _TINY = {
         "_SHARED": 64,
         "_SHARED_COST": 100.0,
     },
-    "tileops.execute.assigning": {
-        "_PICKED": 1,
-        "_PIECES": range(24, 0, -1),
-        "_INDICES": 512,
-        "_FAR": 1,
-        "_REPEATED": 3,
-    },
-    "tileops._copies.places": {
-        "_ALIKE": 8,
-        "_BY_VECTORS": range(4, 12),
-        "_AGREEING": 4096,
-        "_BY_MICROCODE": range(12, 2**20),
-        "_COARSE": 1,
-    },
-    "tileops._copies.machine": {"is_amd": lambda: True},
 }
 """Thresholds that give copies of a few bytes the steps that others take from megabytes on."""
 

@@ -5,15 +5,17 @@ cache; but it takes no `out=` and uses one thread only. The estimated costs lie 
 measured on an AMD EPYC (Zen 4) and on an Intel Xeon.
 """
 
-from itertools import islice, permutations
 from math import inf, prod
 
-from tileops._copies import cpu
 from tileops._copies.cost import PER_BYTE, no_steps_cost_less, steps_cost, threads_for_bytes
 from tileops._copies.steps import WORDS, Nest
 
 Chain = tuple[tuple[int, int], ...]
-"""The number of rows and of repeats in each repetition, in the order in which they are made."""
+"""The number of rows and of repeats in each repetition, in the order in which they are made: from
+the innermost axis outwards."""
+
+_LOOPED = (*WORDS, 32)
+"""The sizes, in bytes, of the rows for which `np.repeat` has a loop."""
 
 # What repetitions cost, in ns of one thread; in addition, each byte of the result costs `PER_BYTE`
 _PER_ROW = 2.5
@@ -28,11 +30,6 @@ _PER_TEMPORARY_BYTE = 0.05
 """Each byte of a temporary."""
 _PER_LARGE_BYTE = 0.2
 """Each byte of a temporary that is larger than `_CHAINED`."""
-_ORDERS = 24
-"""The most orders that are compared: all orders of four repetitions."""
-_ORDERED = 32 * 1024
-"""Orders are compared for results of at least this many bytes. For smaller results orders differ by
-up to 1 µs, and comparing them would take 2 to 20 µs."""
 
 # Bytes
 _CHAINED = 768 * 1024
@@ -42,7 +39,7 @@ _LARGEST = 3 * 2**20
 
 
 def plan_chain(nest: Nest, is_new: bool) -> Chain:
-    """Return the chain of repetitions in its fastest order, or () if our steps are faster.
+    """Return the chain of repetitions, or () if our steps are faster.
 
     Chains are only for copies between contiguous arrays. A library's own repetition writes all
     repeats of a row before the next row. In a chain of several repetitions, all but the last make
@@ -62,25 +59,12 @@ def plan_chain(nest: Nest, is_new: bool) -> Chain:
     threads = min(2, threads_for_bytes(nest.nbytes))
     if not outer_first or (not is_new and (len(outer_first) == 1 or threads > 1)):
         return ()
-    inner_first = tuple(reversed(outer_first))
-    most = _ORDERS if is_new and nest.nbytes >= _ORDERED else 1
-    orders = islice(permutations(range(len(inner_first))), most)
-    chains = (_ordered(inner_first, order) for order in orders)
-    cost, chain = min((chain_cost(nest, chain, is_new), chain) for chain in chains)
+    chain = tuple(reversed(outer_first))
+    cost = chain_cost(nest, chain, is_new)
     if threads == 1 and no_steps_cost_less(cost):
         return chain
     written = nest.nbytes * PER_BYTE
     return chain if cost + written <= (steps_cost(nest) + written) / threads else ()
-
-
-def _ordered(inner_first: Chain, order: tuple[int, ...]) -> Chain:
-    """Reorder repetitions; a repetition has more rows if outer axes are repeated before it."""
-    chain = []
-    for done, i in enumerate(order):
-        rows, repeats = inner_first[i]
-        outer = prod(inner_first[j][1] for j in order[:done] if j > i)
-        chain.append((rows * outer, repeats))
-    return tuple(chain)
 
 
 def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
@@ -98,8 +82,7 @@ def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
         if i == len(chain) - 1 and not is_new:
             cost += rows * repeats * _PER_BROADCAST_ROW
         else:
-            has_loop = row in (*WORDS, cpu.LOOPED)  # NumPy has a loop for this size
-            cost += rows * (1 if has_loop else repeats) * _PER_ROW
+            cost += rows * (1 if row in _LOOPED else repeats) * _PER_ROW
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE

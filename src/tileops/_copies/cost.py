@@ -1,13 +1,12 @@
 """Estimates of what the steps of a copy cost on a CPU, in ns of one thread.
 
-The figures are those of NumPy 2.4 on an AMD EPYC (Zen 4); two are those of an Intel Xeon, and serve
-for all processors but AMD's. The estimates lie a little above what most steps cost, so that a
-library keeps its own loops where both are equally fast.
+The figures are those of NumPy 2.4 on an AMD EPYC (Zen 4), except that words in passes cost what
+they do on an Intel Xeon, where they take longer. The estimates lie a little above what most steps
+cost, so that a library keeps its own loops where both are equally fast.
 """
 
 from math import ceil, prod
 
-from tileops._copies import cpu, machine
 from tileops._copies.cpu import NUMBERS, plan_steps, times_written
 from tileops._copies.steps import COPY, WORDS, Columns, Copy, Nest, Pairs, Slices, Stage, Steps
 
@@ -19,13 +18,12 @@ _PER_STEP = 3_000.0
 """Each round of a loop of such steps."""
 _PER_ENTRY = 4.0
 """Each entry into the innermost loop of a copy; also each word whose size is not in `WORDS`."""
-_PER_WORD = 0.4
-"""Each word of up to 8 bytes that is written in a pass down the rows, on AMD processors."""
-_PER_WORD_ELSEWHERE, _PER_BYTE_ELSEWHERE = 0.25, 0.1
-"""Each such word, and each byte of it, on other processors."""
+_PER_WORD, _PER_WORD_BYTE = 0.25, 0.1
+"""Each word of up to 8 bytes that is written in a pass down the rows, and each byte of it."""
+_PER_COMPUTED_WORD = 1.0
+"""Each word that is computed in a pass."""
 _PER_ELEMENT = 2.0
-"""Each computed word, or element of any other width, that is written in a pass; also each element
-that `take` picks."""
+"""Each element of any other width that is written in a pass."""
 PER_APART = 0.7
 """Each word of a copy that does not lie beside the one before it in the source."""
 _PER_SPREAD_BYTE = 0.02
@@ -72,29 +70,25 @@ def _cost(nest: Nest, steps: Steps) -> float:
     match steps:
         case Copy():
             if nest.word not in WORDS:
-                return words * (_PER_ELEMENT if nest.word == cpu.LOOPED else _PER_ENTRY)
+                return words * _PER_ENTRY
             innermost = next((n for n in reversed(nest.sizes) if n > 1), 1)
             apart = words if nest.source and nest.source[-1] not in (0, nest.source_word) else 0
             return words / innermost * _PER_ENTRY + apart * PER_APART
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
-            is_plain = nest.word in NUMBERS and nest.repeats_per_word == 1
-            per_word = _word_cost(nest.word) if is_plain else _PER_ELEMENT
-            return words * per_word + entries * _PER_ENTRY
+            return words * _pass_cost(nest.word, nest.repeats_per_word) + entries * _PER_ENTRY
         case Pairs():
-            return words / 2 * _word_cost(2)
+            return words / 2 * _pass_cost(2)
         case Slices(axis, width, body):
             return _cost(nest, body) + ceil(nest.sizes[axis] / width) * _PER_STEP
-        case Stage(sizes, fill, spread):
+        case Stage(sizes, fill):
             block = nest.block(sizes)
             blocks = nest.nbytes / (block.nbytes * times_written(nest, sizes))
-            by_block = nest.nbytes * _PER_SPREAD_BYTE
-            spreading = by_block if spread is COPY else words * _word_cost(nest.word)
-            return blocks * _cost(block, fill) + spreading
+            return blocks * _cost(block, fill) + nest.nbytes * _PER_SPREAD_BYTE
 
 
-def _word_cost(word: int) -> float:
-    """Return what it costs to write a word of this many bytes in a pass."""
-    if machine.is_amd():
-        return _PER_WORD
-    return _PER_WORD_ELSEWHERE + word * _PER_BYTE_ELSEWHERE
+def _pass_cost(word: int, repeats: int = 1) -> float:
+    """Return what a pass costs for each word of this many bytes, which holds these repeats."""
+    if repeats > 1:
+        return _PER_COMPUTED_WORD
+    return _PER_WORD + word * _PER_WORD_BYTE if word in NUMBERS else _PER_ELEMENT

@@ -3,14 +3,13 @@
 Measured with NumPy 2.4 on an AMD EPYC (Zen 4, 1 MiB of L2 for each core), a pass costs 0.3 ns for
 each word of up to 8 bytes, 2 ns for each element of any other width, and 4 ns more for each entry
 into the innermost loop. Adjacent repeats of a word cost next to nothing beyond that entry. The
-thresholds lie where neither this processor nor an Intel Xeon loses much; only the width of rows in
-passes differs. docs/copies.md has the Xeon's figures, and a table with steps of each kind.
+thresholds lie where neither this processor nor an Intel Xeon loses much. docs/copies.md has the
+Xeon's figures, and a table with steps of each kind.
 """
 
 from functools import lru_cache
 from math import ceil, gcd, prod
 
-from tileops._copies import machine, places
 from tileops._copies.steps import (
     COPY,
     WORDS,
@@ -27,20 +26,12 @@ NUMBERS = WORDS[1:]
 """The sizes, in bytes, of NumPy's integers. Repeats are computed as such numbers: a byte times
 0x0101 is that byte twice."""
 
-LOOPED = 32
-"""The size, in bytes, of elements for which NumPy has special loops in `repeat` and `take`, but not
-in an assignment, which takes three times as long."""
-
 # Bytes
 _LINE = 48
 """Rows up to this wide are fast in passes, one for each word of a row; passes over wider rows miss
 the cache."""
 _LINE_OF_NUMBERS = 24
-"""The same for rows of numbers, except on AMD processors: on Intel, passes over wider rows cost
-more than a loop for each row."""
-_COMPUTED_ROW = 32
-"""Repeats of a word are combined into several wider words if they have up to this many bytes in
-all, and no more than rows that are written in passes."""
+"""The same for rows of numbers: passes over wider rows cost more than a loop for each row."""
 DIRECT = 64
 """Runs of at least this length are copied as they are, because nothing is faster."""
 _WIDE = 256
@@ -53,18 +44,6 @@ fewer.
 """
 _BLOCK = 512 * 1024
 """A block up to this size stays in a core's cache between two uses."""
-_NEAR = 8 * 1024
-"""A block up to this size stays in a core's innermost cache, from which it is written twice as
-fast."""
-_COMPUTED_BLOCK = 2 * 2**20
-"""The size of a block of computed words: larger than `_BLOCK`, because each block takes several
-calls, each of which waits for Python's lock."""
-_JOINED_RUN = 768 * 1024
-"""Repeats of a long row are copied fastest as one run of up to this many bytes."""
-_JOINED = range(20 * 1024, _JOINED_RUN // 2 + 1)
-"""The sizes, in bytes, of the rows whose repeats are copied as one run."""
-_STAGED = 512 * 1024
-"""In results of at least this size, wide words are computed in a temporary."""
 _SHARE = 6
 """A temporary takes at most a sixth of its target, and at most a fifth together with temporaries
 that are nested in it."""
@@ -84,9 +63,6 @@ _MANY_RUNS = 4096
 """Copying fewer runs than this takes less time than the steps that would make the runs wider."""
 _REPEATS_IN_PART = 32
 """A loop over repeats of short rows is cut only if each part has this many repeats to combine."""
-_SQUARE = 128
-"""Combining elements in a temporary pays if each is written at least as often as the square of its
-size in bytes, divided by this: a rule that fits the measurements."""
 
 # Threads
 _PARTS = 4
@@ -112,8 +88,8 @@ def _widened(nest: Nest) -> Nest:
     source, target, row = nest.source[:-1], nest.target[:-1], repeats * nest.word
     word = gcd(row, *target, NUMBERS[0])
     if word != row:
-        if word <= max(nest.word, 2) or row > min(_COMPUTED_ROW, _line(word)):
-            return nest
+        if word <= max(nest.word, 2) or row > _LINE_OF_NUMBERS:
+            return nest  # passes would not pay
         sizes, source, target = [*sizes, row // word], (*source, 0), (*target, word)
     return Nest(tuple(sizes), source, target, word, word // nest.word)
 
@@ -123,10 +99,6 @@ def plan_steps(nest: Nest) -> Steps:
     """Plan the steps of a copy for a CPU with caches."""
     run = _run_bytes(nest)
     axes = column_axes(nest)
-    # Compute the wide words in a temporary, then write them in passes.
-    if axes and nest.repeats_per_word > 1 and _is_last_repeated(nest) and nest.nbytes >= _STAGED:
-        block = box(nest.sizes, nest.word, min(_COMPUTED_BLOCK, nest.nbytes // 4))
-        return _looped(nest, block, Stage((*block[:-1], 1), COPY, Columns(axes)))
     if nest.repeats_per_word == 1 and run >= DIRECT:
         return COPY  # the runs are wide enough as they are
     if nest.nbytes // run < _MANY_RUNS:  # too few for combining them to pay
@@ -137,18 +109,11 @@ def plan_steps(nest: Nest) -> Steps:
 def _plan_short(nest: Nest, run: int, axes: int) -> Steps:
     """Plan a copy of many short runs: by a temporary that is repeated as a whole, or in passes."""
     most = min(_BLOCK, nest.nbytes // _SHARE)
-    least = 2
-    # The block is for the innermost cache if all of the source fits there, otherwise for the next.
-    block = _alike(nest, box(_inside(nest), nest.word, min(_NEAR, most)))
-    if not _has_all(nest, block):
-        least = _least_times(nest, axes)
-        block = _alike(nest, box(_inside(nest), nest.word, most))
+    block = box(_inside(nest), nest.word, most)
     if times_written(nest, block) == 1:
         block = box(_fewer_repeats(nest, run), nest.word, most)
-    if times_written(nest, block) >= least:
-        is_picked = nest.word == LOOPED and nest.source[-1] == 0
-        fill = COPY if is_picked else plan_steps(nest.block(block))
-        return _looped(nest, block, Stage(block, fill))
+    if times_written(nest, block) > 1:
+        return _looped(nest, block, Stage(block, plan_steps(nest.block(block))))
     if not axes:
         return COPY
     if _is_paired(nest):
@@ -168,31 +133,6 @@ def _looped(nest: Nest, block: tuple[int, ...], body: Steps) -> Steps:
     return body
 
 
-def _least_times(nest: Nest, axes: int) -> int:
-    """Return how often a block has to be written for a temporary of it to pay.
-
-    The wider the words, the more often, because wider words are written faster without a temporary:
-    words of 8 bytes in passes down a single axis have to be written eight times, elements of 20, 32
-    and 48 bytes 3, 8 and 18 times.
-    """
-    if axes > 1:
-        return 2
-    return max(2, nest.word if axes else nest.word**2 // _SQUARE)
-
-
-def joined_repeats(row: int, source: int) -> int:
-    """Return how many repeats of a row are copied as one run; 0 if they are copied one by one.
-
-    Repeats are joined on AMD processors, if the row is all of the source and its size is in
-    `_JOINED`. Their number is chosen so that all runs lie alike, as `places.py` explains. A run is
-    longer than any row in `_JOINED`, so runs are not joined again.
-    """
-    if row != source or row not in _JOINED or not machine.is_amd():
-        return 0
-    alike = places.fewest_alike(row)
-    return _JOINED_RUN // row // alike * alike
-
-
 def _inside(nest: Nest) -> tuple[int, ...]:
     """Return the sizes of the nest, with 1 for each axis that repeats `_WIDE` bytes or more."""
     sizes, inside = [], nest.word
@@ -200,31 +140,6 @@ def _inside(nest: Nest) -> tuple[int, ...]:
         sizes.append(1 if stride == 0 and inside >= _WIDE else n)
         inside *= n
     return tuple(reversed(sizes))
-
-
-def _alike(nest: Nest, block: tuple[int, ...]) -> tuple[int, ...]:
-    """Shorten the axis that a block cuts, so that all repeats of the block lie alike.
-
-    An axis that is too short for that is left as it is.
-    """
-    for axis, (n, size) in enumerate(zip(block, nest.sizes, strict=True)):
-        if 1 < n < size:
-            alike = places.fewest_alike(prod(block[axis + 1 :]) * nest.word)
-            return (*block[:axis], n // alike * alike or n, *block[axis + 1 :])
-    return block
-
-
-def _has_all(nest: Nest, block: tuple[int, ...]) -> bool:
-    """Whether a block contains all of the source, so that the rest of the target repeats it."""
-    return all(
-        stride == 0 or size == n
-        for n, stride, size in zip(nest.sizes, nest.source, block, strict=True)
-    )
-
-
-def _is_last_repeated(nest: Nest) -> bool:
-    """Whether the last axis is the only repeated one."""
-    return nest.source[-1] == 0 and 0 not in nest.source[:-1]
 
 
 def times_written(nest: Nest, block: tuple[int, ...]) -> int:
@@ -268,16 +183,15 @@ def column_axes(nest: Nest) -> int:
 
 def _line(word: int) -> int:
     """Return how wide rows of words of this size may be to be written in passes."""
-    return _LINE_OF_NUMBERS if word in NUMBERS and not machine.is_amd() else _LINE
+    return _LINE_OF_NUMBERS if word in NUMBERS else _LINE
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
     """Choose blocks for this many threads to share; `_threads.share` says who takes which.
 
     The outer loops are cut first, and at most one of them into parts of several rounds. So the
-    parts of long rows are contiguous if the target is, and rows can be picked in pieces (see
-    `execute/assigning.py`). Where rows are short, each thread has one part, and loops over a few
-    repeats are left whole, because each part combines the rows anew.
+    parts of long rows are contiguous if the target is. Where rows are short, each thread has one
+    part, and loops over a few repeats are left whole, because each part combines the rows anew.
     """
     is_long = _run_bytes(nest) >= DIRECT
     block, more = list(nest.sizes), threads * (_PARTS if is_long else 1)

@@ -78,23 +78,22 @@ def make_job(
 
 
 @lru_cache(maxsize=4096)
-def assigned_row(
+def is_assigned(
     plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int
-) -> int:
-    """Return the bytes of a copy's rows if one assignment is as fast as planned steps, otherwise 0.
+) -> bool:
+    """Whether one assignment copies between arrays of these strides as fast as planned steps.
 
-    That is the case for copies by one thread that have few rows or long ones. Steps save some ns
-    for each row, but take 3 to 40 µs to begin: the more Python the data have driven out of the
-    caches, the longer.
+    It does if one thread copies few rows or long ones. Steps save some ns for each row, but take 3
+    to 40 µs to begin: the more Python the data have driven out of the caches, the longer.
     """
     if make_job(plan, source, target, itemsize, ALIGNMENT).threads > 1:
-        return 0
+        return False
     nest = make_nest(plan, source, target, itemsize)
     row = nest.sizes[-1]
     if row == itemsize:  # elements that do not lie side by side
         row = prod(nest.sizes[-2:])
     few = _FEW if nest.target == contiguous(nest.sizes, 1) else _FEW_APART
-    return row if row > _LONG or nest.nbytes <= few * row else 0
+    return row > _LONG or nest.nbytes <= few * row
 
 
 def copy_cost(

@@ -94,8 +94,6 @@ class Stage:
 
     sizes: tuple[int, ...]
     fill: "Steps"
-    spread: Columns | Copy = COPY
-    """How the temporary is copied: broadcast to the target, by `Columns`; or block by block."""
 
 
 Steps = Copy | Columns | Pairs | Slices | Stage

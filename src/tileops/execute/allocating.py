@@ -1,4 +1,4 @@
-"""New memory for NumPy's arrays: results in huge pages, and temporaries where libc is fast."""
+"""New memory for large results, in huge pages."""
 
 import ctypes
 import mmap
@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tileops._copies import machine
-from tileops._copies.places import PAGE, offset_apart
 from tileops.execute._memory import address_of
 
 HUGE = 4 * 2**20
@@ -21,17 +19,24 @@ _USED_AGAIN = 32 * 2**20
 its threshold grows to this at most (`DEFAULT_MMAP_THRESHOLD_MAX`, on 64 bits)."""
 
 
-def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any:
+_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
+"""The folder in which Linux reports its settings of huge pages."""
+
+_OFFSET = 16
+"""How many bytes into a page the C library's large blocks begin, and with them large arrays."""
+
+
+def empty(shape: tuple[int, ...], dtype: Any, most_room: int) -> Any:
     """Allocate an array in huge pages, if they take no more than `most_room` additional bytes.
 
     An ordinary allocation has its first and last bytes in small pages, up to 511 in all, which the
     kernel clears and maps one by one. For 32 MiB that takes a third of the time, for 8 MiB half. If
     there is room for only one additional huge page, the last bytes stay in small pages.
 
-    The array begins in the small page before a huge page, as far into it as the address `place` is
-    into its own page, rounded up to 16 bytes.
+    The array begins in the small page before a huge page, where large arrays begin in their page:
+    glibc copies long runs faster to a place that has the same offset in a page as the source.
     """
-    page, nbytes = machine.huge_page(), prod(shape) * dtype.itemsize
+    page, nbytes = _huge_page(), prod(shape) * dtype.itemsize
     if page:
         room = page + -nbytes % page
         if room > most_room:
@@ -40,10 +45,26 @@ def empty(shape: tuple[int, ...], dtype: Any, place: int, most_room: int) -> Any
             # If this fails, the attempt below may succeed, or names the size of the result alone.
             with suppress(MemoryError):
                 memory = np.empty(nbytes + room, np.uint8)
-                before = -(-place // 16) * 16 % mmap.PAGESIZE - mmap.PAGESIZE
-                start = (before - address_of(memory)) % page
+                start = (_OFFSET - mmap.PAGESIZE - address_of(memory)) % page
                 return np.ndarray(shape, dtype, memory, start)
     return np.empty(shape, dtype)
+
+
+@cache
+def _huge_page() -> int:
+    """Return the size in bytes of the huge pages that the kernel gives on request, 0 for none."""
+    try:
+        if "[never]" in _read("enabled"):
+            return 0
+        return int(_read("hpage_pmd_size"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _read(setting: str) -> str:
+    """Read a setting of huge pages without pathlib, whose import takes 3 ms."""
+    with open(f"{_HUGE_PAGES}/{setting}", encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
 
 
 def prefer_huge_pages(address: int, nbytes: int) -> None:
@@ -66,10 +87,3 @@ def _madvise() -> Any:
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return madvise
-
-
-def temporary(sizes: tuple[int, ...], target: Any) -> Any:
-    """Return new memory for words of `target`, placed so that copies from it to there are fast."""
-    memory = np.empty(prod(sizes) * target.itemsize + PAGE, np.uint8)
-    offset = offset_apart(address_of(memory), address_of(target))
-    return np.ndarray(sizes, target.dtype, memory, offset)

@@ -3,9 +3,8 @@
 `new` makes a result by the library's own `repeat` if the input holds rows of objects, or if that is
 estimated to cost less. Otherwise it allocates a result, in huge pages if it is large, and calls
 `write`. `write` may first copy an input that is not contiguous. It then makes a single assignment
-if the result is small or holds references, or if one thread copies few rows or long ones. Otherwise
-it repeats a single long row in long runs, and carries out all other copies by planned steps, and by
-several threads if that pays.
+if the result is small or holds references, or if one thread copies few rows or long ones. All other
+copies it carries out by planned steps, and by several threads if that pays.
 """
 
 from math import prod
@@ -14,26 +13,22 @@ from typing import Any
 import numpy as np
 
 from tileops import _threads
-from tileops._copies import places
 from tileops._copies.chains import Chain
-from tileops._copies.cpu import joined_repeats
 from tileops._copies.job import (
     ALIGNMENT,
     COPIED,
     Job,
     Part,
-    assigned_row,
     copy_plan,
     has_temporaries,
+    is_assigned,
     is_copied,
     make_contiguous_job,
     make_job,
     make_parts,
     new_chain,
 )
-from tileops._plan import Plan, cached_plan
-from tileops._rules import TILE
-from tileops.execute import assigning
+from tileops._plan import Plan
 from tileops.execute._memory import (
     Memory,
     address_of,
@@ -52,7 +47,7 @@ LEAST = 32 * 1024
 """The same limit for other libraries' memory."""
 
 _LOCATED = 2**20
-"""Results of at least this many bytes are copied in a way that suits their addresses. For smaller
+"""Results of at least this many bytes are copied in words that suit their addresses. For smaller
 ones, asking for the addresses takes longer than the copy gains. Where nothing is repeated, they are
 `ndarray.copy`, whatever their strides."""
 
@@ -64,10 +59,6 @@ repeated and the input is contiguous."""
 _REPEATED = 16 * 2**20
 """New results of fewer bytes may be made by NumPy's own `repeat`, which does not place its results
 in huge pages."""
-
-_UNCACHED = 32 * 2**20
-"""Results of at least this many bytes, which exceed the caches, have a single row repeated in long
-runs."""
 
 
 def new(x: Any, plan: Plan) -> Any:
@@ -108,9 +99,8 @@ def _is_by_rows(dtype: Any, plan: Plan) -> bool:
 
 def _placed(x: Any, plan: Plan) -> Any:
     """Allocate a result in huge pages, with up to a quarter more memory, temporaries included."""
-    place = places.place_for(plan.row_size * x.itemsize, address_of(x))
     is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
-    return empty(plan.shape, x.dtype, place, plan.nbytes // (4 if is_alone else 8))
+    return empty(plan.shape, x.dtype, plan.nbytes // (4 if is_alone else 8))
 
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
@@ -125,30 +115,13 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     if has_bytes and plan.nbytes >= SMALL:
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
-        if not _is_assigned(x, plan, out):
-            _write_by_steps(x, plan, out, most_threads)
+        if not is_assigned(plan, x.strides, out.strides, x.itemsize):
+            if x.flags.c_contiguous and out.flags.c_contiguous:
+                _write_contiguous(x, plan, out, most_threads)
+            else:
+                _write_strided(plan, memory_of(x), memory_of(out), most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
-
-
-def _write_by_steps(x: Any, plan: Plan, out: Any, most_threads: int | None) -> None:
-    if not (x.flags.c_contiguous and out.flags.c_contiguous):
-        _write_strided(plan, memory_of(x), memory_of(out), most_threads)
-        return
-    is_large = plan.nbytes >= _UNCACHED
-    joined = joined_repeats(plan.row_size * x.itemsize, x.nbytes) if is_large else 0
-    if joined:
-        _write_row(x, joined, out, most_threads)
-    else:
-        _write_contiguous(x, plan, out, most_threads)
-
-
-def _is_assigned(x: Any, plan: Plan, out: Any) -> bool:
-    """Whether one assignment is as fast as planned steps, and libc would not be very slow."""
-    row = assigned_row(plan, x.strides, out.strides, x.itemsize)
-    if not row or plan.nbytes < _LOCATED or not places.matter_to(row):
-        return row > 0
-    return (address_of(out) - address_of(x)) % places.CLOSE == 0
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:
@@ -156,17 +129,6 @@ def _contiguous(x: Any, most_threads: int | None) -> Any:
     copy = np.empty(x.shape, x.dtype)
     write(x, copy_plan(x.shape, x.itemsize), copy, most_threads)
     return copy
-
-
-def _write_row(x: Any, joined: int, out: Any, most_threads: int | None) -> None:
-    """Repeat one row by joining its first repeats into a longer run, which is copied faster."""
-    row, rows = (array.reshape(-1).view(np.uint8) for array in (x, out))
-    run = rows[: joined * row.size]
-    run.reshape(joined, -1)[...] = row
-    whole = rows.size // run.size
-    runs, rest = np.split(rows[run.size :], [(whole - 1) * run.size])
-    write(run, cached_plan(TILE, run.shape, (whole - 1,), 1), runs, most_threads)
-    rest[...] = run[: rest.size]
 
 
 def _repeated(x: Any, chain: Chain) -> Any:
@@ -224,12 +186,11 @@ def _write_strided(
 def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a planned copy, with other threads if it is large."""
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
-    copy, read = assigning.choose_assignment(written, read)
     if threads == 1:
-        carry_out(job.steps, written, read, copy)
+        carry_out(job.steps, written, read)
         return
 
     def carry_part(part: Part) -> None:
-        carry_out(part.steps, written[part.slices], read[part.slices], copy)
+        carry_out(part.steps, written[part.slices], read[part.slices])
 
     _threads.share(carry_part, make_parts(job.nest, threads), threads)

@@ -7,19 +7,31 @@ import numpy as np
 
 from tileops._copies.steps import COPY, Columns, Copy, Pairs, Slices, Stage, Steps
 from tileops.execute._memory import word_dtype
-from tileops.execute.allocating import temporary
-from tileops.execute.assigning import Assign, assign
+
+_ONES = {
+    (word, wider): np.array(sum(1 << 8 * i for i in range(0, wider, word)), f"u{wider}")
+    for word in (1, 2, 4)
+    for wider in (2, 4, 8)
+    if word < wider
+}
+"""The number that turns a word, by multiplication, into a wider word filled with its repeats. The
+product is right in either order of bytes."""
 
 
-def carry_out(steps: Steps, target: Any, source: Any, copy: Assign) -> None:
-    """Copy `source`, which has a stride of 0 along repeated axes, into `target`.
-
-    `copy` is the assignment that `choose_assignment` chose; it carries out each `Copy` step.
-    """
+def carry_out(steps: Steps, target: Any, source: Any) -> None:
+    """Copy `source`, which has a stride of 0 along repeated axes, into `target`."""
     if steps is COPY:
-        copy(target, source)
+        assign(target, source)
     else:
-        Mover(target, copy).carry_out(steps, target, source)
+        Mover().carry_out(steps, target, source)
+
+
+def assign(target: Any, source: Any) -> None:
+    """Copy words, or fill wider words with their repeats."""
+    if target.itemsize == source.itemsize:
+        np.copyto(target, source)
+    else:
+        np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
 
 
 class Mover:
@@ -28,20 +40,18 @@ class Mover:
     tests/test_work.py overrides `assign`, `empty` and `pair` to count work instead of doing it.
     """
 
-    __slots__ = ("_copy", "_target", "_temporaries")
+    __slots__ = ("_temporaries",)
 
     assign = staticmethod(assign)
 
-    def __init__(self, target: Any, copy: Assign) -> None:
-        self._target = target
-        self._copy = copy
+    def __init__(self) -> None:
         self._temporaries: dict[tuple[int, ...], Any] = {}
 
     def carry_out(self, steps: Steps, target: Any, source: Any) -> None:
         """Carry out the steps of a copy; `source` has the shape of `target`."""
         match steps:
             case Copy():
-                self._copy(target, source)
+                self.assign(target, source)
             case Columns(axes):
                 for index in product(*map(range, target.shape[-axes:])):
                     column = (..., *index)
@@ -53,18 +63,12 @@ class Mover:
                 for i in range(0, target.shape[axis], width):
                     part = (*before, slice(i, i + width))
                     self.carry_out(body, target[part], source[part])
-            case Stage():
-                self._stage(steps, target, source)
-
-    def _stage(self, stage: Stage, target: Any, source: Any) -> None:
-        # The last block along an axis that is looped over may be smaller.
-        part = tuple(map(slice, map(min, stage.sizes, target.shape)))
-        block = self.empty(stage.sizes)[part]
-        self.carry_out(stage.fill, block, source[part])
-        if stage.spread is COPY:
-            self._spread(target, block)
-        else:
-            self.carry_out(stage.spread, target, np.broadcast_to(block, target.shape))
+            case Stage(sizes, fill):
+                # The last block along an axis that is looped over may be smaller.
+                part = tuple(map(slice, map(min, sizes, target.shape)))
+                block = self.empty(sizes, target.dtype)[part]
+                self.carry_out(fill, block, source[part])
+                self._spread(target, block)
 
     def _spread(self, target: Any, block: Any) -> None:
         """Copy a block to each of its repeats: along each axis whole rounds, then the remainder."""
@@ -98,7 +102,7 @@ class Mover:
         if not wide.flags.aligned:  # NumPy would be slower than byte by byte
             self.carry_out(Columns(1), target, source)
             return
-        doubled = self.empty((2 * most,)).view(dtype)[: words.size].reshape(words.shape)
+        doubled = self.empty((most,), dtype)[: words.size].reshape(words.shape)
         self.assign(doubled, words)
         for i in range(half):
             np.copyto(wide[..., i], doubled[..., ::2])
@@ -108,8 +112,8 @@ class Mover:
         if rows % 2:
             np.copyto(target[..., -1, :], source[..., -1, :])
 
-    def empty(self, sizes: tuple[int, ...]) -> Any:
+    def empty(self, sizes: tuple[int, ...], dtype: Any) -> Any:
         """Return the temporary of these sizes, which all rounds of a loop write to."""
         if sizes not in self._temporaries:
-            self._temporaries[sizes] = temporary(sizes, self._target)
+            self._temporaries[sizes] = np.empty(sizes, dtype)
         return self._temporaries[sizes]
