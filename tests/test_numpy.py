@@ -586,6 +586,32 @@ def test_a_large_result_lies_in_huge_pages(monkeypatch, huge):
             assert result.base.nbytes - result.nbytes <= result.nbytes / 4
 
 
+@pytest.mark.parametrize(
+    "row, rows, is_copied",
+    [
+        (2**17, 2**7, True),
+        (2**17 + 4, 2**7, True),
+        (2**17, 2**7 - 1, False),  # the result has 16 MiB or more
+        (2**18, 2**7 - 1, False),  # and is 128 times as large as its source
+        (12, 2**21, True),
+    ],
+)
+def test_a_small_source_is_copied_to_where_it_is_read_fast(monkeypatch, row, rows, is_copied):
+    copies, copy_apart = [], host.copy_apart
+    monkeypatch.setattr(
+        host, "copy_apart", lambda *args: copies.append(copy_apart(*args)) or copies[-1]
+    )
+    x = np.random.default_rng(row).integers(0, 256, (1, row), np.uint8)
+    before, out = x.copy(), np.zeros((rows, row), np.uint8)
+    assert tileops.tile(x, (rows, 1), out=out) is out
+    assert (out == before).all()
+    assert (x == before).all()
+    assert len(copies) == is_copied
+    for copy in copies:
+        assert (copy.ctypes.data - out.ctypes.data) % 4096 == 2304
+        assert not np.shares_memory(copy, x)
+
+
 @pytest.mark.parametrize("rows, is_placed", [(4_500_000, False), (9_000_000, True)])
 def test_a_result_beside_temporaries_grows_by_an_eighth_at_most(monkeypatch, rows, is_placed):
     monkeypatch.setattr(allocating, "_huge_page", lambda: 2**21)

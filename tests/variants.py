@@ -28,6 +28,8 @@ _TINY = {
         "LEAST": 1,
         "SMALL": 1,
         "_LOCATED": 1,
+        "_FAR": 1,
+        "_SMALL_SOURCE": 8,
         "COPIED": 8,
     },
     "tileops._copies.job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},

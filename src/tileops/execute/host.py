@@ -37,7 +37,7 @@ from tileops.execute._memory import (
     memory_of,
     word_dtype,
 )
-from tileops.execute.allocating import empty
+from tileops.execute.allocating import copy_apart, empty
 from tileops.execute.moving import carry_out
 
 SMALL = 1024
@@ -59,6 +59,12 @@ repeated and the input is contiguous."""
 _REPEATED = 16 * 2**20
 """New results of fewer bytes may be made by NumPy's own `repeat`, which does not place its results
 in huge pages."""
+
+_FAR = 16 * 2**20
+"""Results of at least this many bytes do not stay in the caches, and so it matters to libc where
+their source lies."""
+_SMALL_SOURCE = 128
+"""A source is copied to where it lies well if its result has at least this many times its bytes."""
 
 
 def new(x: Any, plan: Plan) -> Any:
@@ -117,6 +123,8 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
             x = _contiguous(x, most_threads)
         if not is_assigned(plan, x.strides, out.strides, x.itemsize):
             if x.flags.c_contiguous and out.flags.c_contiguous:
+                if plan.nbytes >= max(_FAR, _SMALL_SOURCE * x.nbytes):
+                    x = copy_apart(x, out)
                 _write_contiguous(x, plan, out, most_threads)
             else:
                 _write_strided(plan, memory_of(x), memory_of(out), most_threads)
