@@ -88,14 +88,68 @@ def test_any_number_of_threads_writes_the_same_bytes(x, shared, monkeypatch, thr
     assert [n for n, _ in shared] == ([threads] * len(counts) if threads > 1 else [])
 
 
-def test_copies_work_where_a_sandbox_hides_the_processors(x, monkeypatch):
+@pytest.fixture
+def pinned(monkeypatch):
+    """Record which threads are bound to which processors, on a machine of four: 0, 1, 4, 5."""
+    calls = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 5}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *call: calls.append(call), raising=False)
+    pool = _threads._Pool()
+    be_at(None, monkeypatch)
+    pool.start([lambda: None] * 2)
+    while len(pool._helpers) < 2:  # so that the results do not depend on when they begin
+        time.sleep(0.001)
+    monkeypatch.setattr(_threads, "_pool", pool)
+    return calls
+
+
+def be_at(processor, monkeypatch):
+    monkeypatch.setattr(
+        _threads, "_processor", lambda: None if processor is None else lambda: processor
+    )
+
+
+def test_helpers_keep_off_the_processor_of_the_caller(pinned, monkeypatch):
+    helpers = sorted(_threads._pool._helpers)
+    assert len({*helpers, threading.get_native_id()}) == 3
+
+    def moves(processor, threads=3):
+        pinned.clear()
+        be_at(processor, monkeypatch)
+        _threads.share(Busy(pause=1e-3), range(8), threads)
+        return sorted(pinned)
+
+    assert moves(4) == [(helper, {0, 1, 5}) for helper in helpers]
+    assert moves(4) == []
+    assert moves(0, threads=2) == [(helper, {1, 4, 5}) for helper in helpers]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 4}, raising=False)
+    assert moves(0) == [(helper, {4}) for helper in helpers]
+
+
+def test_helpers_work_where_binding_to_processors_is_refused(pinned, monkeypatch):
+    def refuse(*call):
+        pinned.append(call)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
+    be_at(1, monkeypatch)
+    for _ in range(3):
+        work = Busy()
+        _threads.share(work, range(8), 3)
+        assert sorted(work.done) == list(range(8))
+    assert len(pinned) == 2
+
+
+def test_copies_work_where_a_sandbox_hides_the_processors(x, pinned, monkeypatch):
     def refuse(*_):
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_getaffinity", refuse, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    be_at(1, monkeypatch)
     assert _threads.available() == 2
     assert np.array_equal(tileops.tile(x, REPEATS), np.tile(x, REPEATS))
+    assert not pinned
 
 
 def test_python_may_be_told_to_use_fewer_processors(monkeypatch):
@@ -118,6 +172,28 @@ def test_greenlets_share_no_copy():
     )
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "1\n"
+
+
+@pytest.mark.parametrize("processor", [None, 7])
+def test_helpers_stay_where_they_are_if_no_processor_is_known_or_left(
+    pinned, monkeypatch, processor
+):
+    be_at(processor, monkeypatch)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7}, raising=False)
+    for _ in range(3):
+        _threads.share(Busy(), range(4), 2)
+    assert pinned == []
+
+
+@pytest.mark.skipif(_threads._processor() is None, reason="threads cannot be kept apart here")
+def test_the_caller_keeps_its_allowed_processors(monkeypatch):
+    before = os.sched_getaffinity(0)
+    assert _threads._processor()() in before
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
+    for _ in range(3):
+        _threads.share(Busy(), range(8), 3)
+    assert os.sched_getaffinity(0) == before
+    assert all(os.sched_getaffinity(helper) <= before for helper in _threads._pool._helpers)
 
 
 def test_a_small_copy_has_one_thread(x, shared):
@@ -479,7 +555,7 @@ def test_a_finished_copy_keeps_no_array():
     is_over = threading.Event()
     busy = threading.Thread(target=lambda: _threads.share(lambda _: is_over.wait(20), range(2), 2))
     busy.start()
-    while not _threads._shared:
+    while not _threads._pool._helpers:
         time.sleep(0.01)
     work = Busy()
     alive = weakref.ref(work)
@@ -494,14 +570,14 @@ def test_a_finished_copy_keeps_no_array():
 
 def test_a_signal_handler_may_copy_while_a_copy_begins(monkeypatch):
     monkeypatch.setattr(_threads, "_pool", _threads._Pool())
-    grow, outer, inner = _threads._Pool._grow, Busy(), Busy()
+    keep_apart, outer, inner = _threads._Pool._keep_apart, Busy(), Busy()
 
-    def interrupted(self, count):
-        monkeypatch.setattr(_threads._Pool, "_grow", grow)
+    def interrupted(self):
+        monkeypatch.setattr(_threads._Pool, "_keep_apart", keep_apart)
         _threads.share(inner, range(4), 2)
-        grow(self, count)
+        keep_apart(self)
 
-    monkeypatch.setattr(_threads._Pool, "_grow", interrupted)
+    monkeypatch.setattr(_threads._Pool, "_keep_apart", interrupted)
     copy = threading.Thread(target=_threads.share, args=(outer, range(4), 2), daemon=True)
     copy.start()
     copy.join(20)

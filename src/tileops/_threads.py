@@ -1,12 +1,13 @@
-"""The threads that share a large copy: how many, what they do, and how to do without them."""
+"""The threads that share a large copy: how many, where they run, and how to do without them."""
 
+import ctypes
 import os
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from math import ceil
 from queue import SimpleQueue
@@ -16,6 +17,15 @@ from typing import TypeVar
 from warnings import warn
 
 from tileops._texts import describe
+
+try:
+    from _thread import get_native_id
+except ImportError:  # Emscripten's Python lacks it, and starts no threads
+
+    def get_native_id() -> int:
+        """Return the same number in every thread."""
+        return 0
+
 
 VARIABLE = "TILEOPS_NUM_THREADS"
 """The environment variable that limits the threads of a copy; 1 means the calling thread alone."""
@@ -218,6 +228,8 @@ class _Pool:
 
     def __init__(self) -> None:
         self._lock, self._jobs, self._count = Lock(), SimpleQueue[Callable[[], None]](), 0
+        self._helpers: list[int] = []
+        self._apart: tuple[set[int], tuple[int, ...]] | None = None
 
     def start(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Have a thread do each of the jobs, or only the first ones if no more could be started.
@@ -228,6 +240,7 @@ class _Pool:
         if self._lock.acquire(blocking=False):
             try:
                 self._grow(len(jobs))
+                self._keep_apart()
             finally:
                 self._lock.release()
         for job in jobs[: self._count]:
@@ -240,9 +253,42 @@ class _Pool:
                 start_new_thread(self._serve, ())
                 self._count += 1
 
+    def _keep_apart(self) -> None:
+        """Keep the helper threads off the processor that the caller runs on.
+
+        Linux wakes a thread on the caller's processor if it finds no other that is free, and on
+        virtual machines it often finds none although one sleeps. All threads then take turns on one
+        processor, until Linux balances the load milliseconds later. If there are two callers, each
+        moves the helpers when it begins a copy.
+        """
+        processor = _processor()
+        if processor is None:
+            return
+        try:
+            others, helpers = set(os.sched_getaffinity(0)) - {processor()}, tuple(self._helpers)
+        except OSError:  # a sandbox may hide the processors
+            return
+        if not others or (others, helpers) == self._apart:
+            return
+        for helper in helpers:
+            with suppress(OSError):
+                os.sched_setaffinity(helper, others)
+        self._apart = others, helpers
+
     def _serve(self) -> None:
+        self._helpers.append(get_native_id())
         while True:
             self._jobs.get()()
+
+
+@cache
+def _processor() -> Callable[[], int] | None:
+    """Return the C library's function that tells on which processor a thread runs.
+
+    Return None where there is no such function, or where threads cannot be kept off a processor.
+    """
+    has_affinity = hasattr(os, "sched_setaffinity")
+    return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if has_affinity else None
 
 
 _pool = _Pool()
