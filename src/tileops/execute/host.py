@@ -123,8 +123,6 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
             x = _contiguous(x, most_threads)
         if not is_assigned(plan, x.strides, out.strides, x.itemsize):
             if x.flags.c_contiguous and out.flags.c_contiguous:
-                if plan.nbytes >= max(_FAR, _SMALL_SOURCE * x.nbytes):
-                    x = copy_apart(x, out)
                 _write_contiguous(x, plan, out, most_threads)
             else:
                 _write_strided(plan, memory_of(x), memory_of(out), most_threads)
@@ -165,6 +163,8 @@ def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) ->
     `ndarray.repeat` has no `out=`, so its result has to be copied. It therefore repeats the inner
     axes only, and only where several axes are repeated.
     """
+    if plan.nbytes >= max(_FAR, _SMALL_SOURCE * x.nbytes):
+        x = copy_apart(x, out)
     is_large = plan.nbytes >= _LOCATED
     alignment = alignment_of(address_of(x), address_of(out)) if is_large else ALIGNMENT
     job = make_contiguous_job(plan, x.itemsize, alignment)
