@@ -110,38 +110,37 @@ def make_plan(
         n = prod(padded)
         split, spread, repeated = [1, n], [0 if n else 1, n], [0]
     nbytes = prod(result) * itemsize if itemsize and all(map(known, result)) else 0
-    plan = Plan(
-        padded=padded,
-        repeats=tuple(repeats),
-        split=tuple(split),
-        spread=tuple(spread),
-        shape=result,
-        repeated=tuple(repeated),
-        merges=merges,
-        is_view=not merges or is_empty(result),
-        is_identity=not repeated and len(padded) == len(shape),
+    return Plan(  # by position, which takes half the time of names
+        padded,
+        tuple(repeats),
+        tuple(split),
+        tuple(spread),
+        result,
+        tuple(repeated),
+        merges,
+        not merges or is_empty(result),  # is_view
+        not repeated and len(padded) == len(shape),  # is_identity
+        nbytes,
+        *(_in_memory(padded, repeats, merges, itemsize) if nbytes else ()),
     )
-    return _in_memory(plan, nbytes, itemsize) if nbytes else plan
 
 
-def _in_memory(plan: Plan, nbytes: int, itemsize: int) -> Plan:
-    """Add to a plan of numbers what holds where the input lies contiguous in memory."""
-    row_size = 1
-    for n, r in zip(reversed(plan.padded), reversed(plan.repeats), strict=True):
-        row_size *= n
+def _in_memory(
+    padded: tuple[int, ...], repeats: list[int], merges: bool, itemsize: int
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Return what holds where an input of numbers lies contiguous: the last fields of its plan."""
+    row_size, inside = 0, 1
+    strides: list[int] = []
+    spread_strides: list[int] = []
+    for n, r in zip(reversed(padded), reversed(repeats), strict=True):
+        if n != 1:
+            spread_strides.append(inside)
+        strides.append(inside * itemsize if r == 1 else 0)
+        inside *= n
         if r != 1:
-            break
-    strides: tuple[int, ...] = ()
-    if not plan.merges:
-        axes = zip(contiguous(plan.padded, itemsize), plan.repeats, strict=True)
-        strides = tuple(stride if r == 1 else 0 for stride, r in axes)
-    spread_strides = tuple(
-        0 if axis in plan.repeated else stride
-        for axis, stride in enumerate(contiguous(plan.split, 1))
-    )
-    return plan._replace(
-        nbytes=nbytes, row_size=row_size, strides=strides, spread_strides=spread_strides
-    )
+            spread_strides.append(0)
+            row_size = row_size or inside
+    return row_size or inside, () if merges else tuple(strides[::-1]), tuple(spread_strides[::-1])
 
 
 @lru_cache(maxsize=4096)

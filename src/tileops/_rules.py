@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import starmap
 from math import inf, prod
-from operator import index
+from operator import index, mul
 from typing import Any, NamedTuple
 
 from tileops._texts import show
@@ -111,7 +111,7 @@ def known(count: int) -> bool:
 
 def is_equal(count: int, number: int) -> bool:
     """Whether a size or count is known to be equal to a number."""
-    return known(count) and count == number
+    return type(count) is int and count == number  # `known`, without the time of a call
 
 
 def is_empty(shape: tuple[int, ...]) -> bool:
@@ -121,12 +121,12 @@ def is_empty(shape: tuple[int, ...]) -> bool:
 
 def is_less(count: int, other: int) -> bool:
     """Whether one count is known to be less than another."""
-    return known(count) and known(other) and count < other
+    return type(count) is int and type(other) is int and count < other
 
 
 def exceeds(count: int, limit: float) -> bool:
     """Whether a count, or a product of sizes, is known to exceed a limit."""
-    return known(count) and count > limit
+    return type(count) is int and count > limit
 
 
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
@@ -259,7 +259,7 @@ def apply_rules(
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Return the aligned shape, the repeats of its axes and the result's shape, or refuse."""
     padded, repeats = operator.align(operator.argument, shape, counts)
-    result = tuple(n * r for n, r in zip(padded, repeats, strict=True))
+    result = tuple(map(mul, padded, repeats))
     check_size(operator.argument, result, itemsize)
     return padded, repeats, result
 
