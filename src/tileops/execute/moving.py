@@ -29,7 +29,7 @@ def carry_out(steps: Steps, target: Any, source: Any) -> None:
 def assign(target: Any, source: Any) -> None:
     """Copy words, or fill wider words with their repeats."""
     if target.itemsize == source.itemsize:
-        np.copyto(target, source)
+        target[...] = source
     else:
         np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
 
@@ -105,12 +105,12 @@ class Mover:
         doubled = self.empty((most,), dtype)[: words.size].reshape(words.shape)
         self.assign(doubled, words)
         for i in range(half):
-            np.copyto(wide[..., i], doubled[..., ::2])
-            np.copyto(wide[..., n - 1 - i], doubled[..., 1::2])
+            wide[..., i] = doubled[..., ::2]
+            wide[..., n - 1 - i] = doubled[..., 1::2]
         if n % 2:
-            np.copyto(wide[..., half], words.view(dtype))
+            wide[..., half] = words.view(dtype)
         if rows % 2:
-            np.copyto(target[..., -1, :], source[..., -1, :])
+            target[..., -1, :] = source[..., -1, :]
 
     def empty(self, sizes: tuple[int, ...], dtype: Any) -> Any:
         """Return the temporary of these sizes, which all rounds of a loop write to."""
