@@ -269,7 +269,7 @@ def test_repeats_are_combined_into_words_before_they_are_written(itemsize, repea
         ((689, 4), (8, 100), 8, 1 + 1 / 8 + 8 / (8 * 100)),
         ((16, 1), (20_000, 2), 4, 1 + 3333 / 20_000),
         ((29, 2), (7, 2048), 3, 1 + 1 / 7 + 43 / (7 * 2048)),
-        ((3,), (5000,), 1, 1 + 833 / 5000),
+        ((3,), (10_000,), 1, 1 + 1666 / 10_000),
         ((20, 20), (20, 1000), 1, 1 + 1 / 20 + 13 / (20 * 1000)),
     ],
 )
@@ -319,7 +319,7 @@ def test_computed_words_divide_the_steps_from_row_to_row():
 
 @pytest.mark.parametrize(
     "run, repeats, is_staged",
-    [(63, 5000, True), (64, 5000, False), (35, 4096, True), (35, 4095, False)],
+    [(63, 9000, True), (64, 9000, False), (35, 8192, True), (35, 8191, False)],
 )
 def test_many_runs_of_less_than_64_bytes_are_put_together(run, repeats, is_staged):
     nest = host_words(nest_between((run,), (repeats,), 1), 16)

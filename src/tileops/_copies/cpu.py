@@ -59,7 +59,7 @@ _STRETCH = 16
 """How many of these rows must follow one another along a single axis."""
 _PAIRED = 16384
 """The fewest consecutive bytes whose repeats are worth writing in pairs."""
-_MANY_RUNS = 4096
+_MANY_RUNS = 8192
 """Copying fewer runs than this takes less time than the steps that would make the runs wider."""
 _REPEATS_IN_PART = 32
 """A loop over repeats of short rows is cut only if each part has this many repeats to combine."""
