@@ -51,7 +51,7 @@ def repeat(x, plan, out):
         return torch_cuda.repeat(x, plan, out)
     size = x.element_size()
     source, target = (
-        Memory(t.data_ptr(), tuple(t.shape), tuple(s * size for s in t.stride()), size)
+        Memory(t.data_ptr(), tuple(t.shape), tuple(s * size for s in t.stride()), size, t)
         for t in (x, out)
     )
     return run(plan, source, target)

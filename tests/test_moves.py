@@ -71,13 +71,13 @@ def room(shape, steps, itemsize):
 
 def host_copy(plan, memories):
     """Copy as between memories of a CPU."""
-    host._write_strided(plan, *memories)
+    host._write_strided(plan, *memories, None)
 
 
 def device_copy(plan, memories):
     """Copy with the GPU's kernel, or as the host does where the kernel is not worth launching."""
     if not kernels.run(plan, *memories):
-        host._write_strided(plan, *memories)
+        host._write_strided(plan, *memories, None)
 
 
 @pytest.mark.usefixtures("thresholds")
@@ -141,8 +141,10 @@ def test_a_kernel_reads_nothing_outside_its_source(shape, repeats, itemsize, pla
     plan = cached_plan(TILE, shape, repeats, itemsize)
     result = np.empty(plan.nbytes + 16, np.uint8)
     result = result[-address_of(result) % 16 :][: plan.nbytes]
-    source = Memory(start + first, shape, contiguous(shape, itemsize), itemsize)
-    target = Memory(address_of(result), plan.shape, contiguous(plan.shape, itemsize), itemsize)
+    source = Memory(start + first, shape, contiguous(shape, itemsize), itemsize, pages)
+    target = Memory(
+        address_of(result), plan.shape, contiguous(plan.shape, itemsize), itemsize, result
+    )
     prepared = kernels.prepare(plan, source, target)
     kernels.library(prepared.variant)  # compiled before the fork
     child = os.fork()
@@ -189,7 +191,9 @@ def test_a_kernel_computes_the_addresses_of_sizes_that_no_memory_holds(
     plan = cached_plan(TILE, shape, repeats, itemsize)
     strides = contiguous(plan.shape, itemsize)
     prepared = kernels.prepare(
-        plan, Memory(source, shape, steps, itemsize), Memory(target, plan.shape, strides, itemsize)
+        plan,
+        Memory(source, shape, steps, itemsize, None),
+        Memory(target, plan.shape, strides, itemsize, None),
     )
     assert prepared.variant[2:] == variant
     stores = int(prepared.launch["stores"])

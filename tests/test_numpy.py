@@ -371,8 +371,8 @@ def test_an_out_that_overlaps_itself_is_refused():
 def test_out_is_refused_if_its_overlap_is_too_hard_to_decide():
     # These arrays are from NumPy's own tests: whether they share an element takes many minutes to
     # decide.
-    x = _out.Memory(2**40, (1049, 1049, 1049), (36674, 61119, 85569), 1)
-    out = _out.Memory(2**40 + 64023025, (1049, 1049, 1), (12223, 12224, 1), 1)
+    x = _out.Memory(2**40, (1049, 1049, 1049), (36674, 61119, 85569), 1, None)
+    out = _out.Memory(2**40 + 64023025, (1049, 1049, 1), (12223, 12224, 1), 1, None)
     with pytest.raises(ValueError, match="overlaps"):
         _out.check_memory("tile", x, out)
 

@@ -26,6 +26,7 @@ THRESHOLDS = {
 _TINY = {
     "tileops.execute.host": {
         "LEAST": 1,
+        "_READ_IN_PLACE": 1,
         "SMALL": 1,
         "_LOCATED": 1,
         "_FAR": 1,

@@ -44,8 +44,8 @@ class Plan(NamedTuple):
     nbytes: int = 0
     """The bytes of the result."""
     row_size: int = 0
-    """The number of elements in the innermost part of the input that is repeated as a whole, or in
-    all of the input if no axis is repeated."""
+    """The number of elements in the innermost part of the input that is repeated as a whole, or 0
+    if no axis is repeated."""
     strides: tuple[int, ...] = ()
     """The strides in bytes of the result as a view of a contiguous input, if it can be one."""
     spread_strides: tuple[int, ...] = ()
@@ -140,7 +140,7 @@ def _in_memory(
         if r != 1:
             spread_strides.append(0)
             row_size = row_size or inside
-    return row_size or inside, () if merges else tuple(strides[::-1]), tuple(spread_strides[::-1])
+    return row_size, () if merges else tuple(strides[::-1]), tuple(spread_strides[::-1])
 
 
 @lru_cache(maxsize=4096)

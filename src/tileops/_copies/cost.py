@@ -69,11 +69,10 @@ def _cost(nest: Nest, steps: Steps) -> float:
     words = prod(nest.sizes)
     match steps:
         case Copy():
-            if nest.word not in WORDS:
+            if not nest.sizes or nest.word not in WORDS:
                 return words * _PER_ENTRY
-            innermost = next((n for n in reversed(nest.sizes) if n > 1), 1)
-            apart = words if nest.source and nest.source[-1] not in (0, nest.source_word) else 0
-            return words / innermost * _PER_ENTRY + apart * PER_APART
+            apart = 0 if nest.source[-1] in (0, nest.source_word) else words
+            return words / nest.sizes[-1] * _PER_ENTRY + apart * PER_APART
         case Columns(axes):
             entries = words / nest.sizes[-axes - 1]
             return words * _pass_cost(nest.word, nest.repeats_per_word) + entries * _PER_ENTRY

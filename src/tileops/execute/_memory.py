@@ -18,7 +18,7 @@ class Memory(NamedTuple):
     strides: tuple[int, ...]
     """The strides, in bytes."""
     itemsize: int
-    owner: Any = None
+    owner: Any
     """The array, which is kept alive as long as its memory is in use."""
 
 

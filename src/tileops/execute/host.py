@@ -1,10 +1,11 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there.
 
-`new` makes a result by the library's own `repeat` if the input holds rows of objects, or if that is
-estimated to cost less. Otherwise it allocates a result, in huge pages if it is large, and calls
-`write`. `write` may first copy an input that is not contiguous. It then makes a single assignment
-if the result is small or holds references, or if one thread copies few rows or long ones. All other
-copies it carries out by planned steps, and by several threads if that pays.
+`new` makes a result by `ndarray.copy` if nothing is repeated and the result is not large, and by
+`ndarray.repeat` if the result is small, if the input holds rows of objects, or if that is estimated
+to cost less. Otherwise it allocates a result, in huge pages if it is large, and calls `write`.
+`write` may first copy an input that is not contiguous. It then makes a single assignment if the
+result is small or holds references, or if one thread copies few rows or long ones. All other copies
+it carries out by planned steps, and by several threads if that pays.
 """
 
 from math import prod
@@ -45,6 +46,10 @@ SMALL = 1024
 the steps save. New results with one repeated axis are made by `repeat`."""
 LEAST = 32 * 1024
 """The same limit for other libraries' memory."""
+
+_READ_IN_PLACE = 32 * 1024
+"""Inputs of at least this many bytes are repeated in place where `ndarray.repeat` would first copy
+them."""
 
 _LOCATED = 2**20
 """Results of at least this many bytes are copied in words that suit their addresses. For smaller
@@ -140,7 +145,7 @@ def _contiguous(x: Any, most_threads: int | None) -> Any:
 def _repeated(x: Any, chain: Chain) -> Any:
     """Carry out repetitions of rows, each into new memory."""
     flags = x.flags
-    is_read = flags.carray or not flags.c_contiguous or x.nbytes < LEAST
+    is_read = flags.carray or not flags.c_contiguous or x.nbytes < _READ_IN_PLACE
     words = x if is_read and x.dtype.names is None else _bytes(x)
     for rows, repeats in chain:
         words = words.reshape(rows, -1).repeat(repeats, 0)
@@ -179,9 +184,7 @@ def _write_contiguous(x: Any, plan: Plan, out: Any, most_threads: int | None) ->
     _share(job, written, read, most_threads)
 
 
-def _write_strided(
-    plan: Plan, source: Memory, target: Memory, most_threads: int | None = None
-) -> None:
+def _write_strided(plan: Plan, source: Memory, target: Memory, most_threads: int | None) -> None:
     """Write between arrays of any strides."""
     alignment = alignment_of(source.address, target.address)
     job = make_job(plan, source.strides, target.strides, target.itemsize, alignment)

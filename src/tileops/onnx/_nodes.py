@@ -55,7 +55,7 @@ def run_node(
     device: str | None = None,
     max_bytes: int | None = None,
 ) -> Any:
-    """Run a node that `check_node` accepts; errors name the node."""
+    """Run a node that `check_node` or ONNX's reference evaluator accepts; errors name the node."""
     try:
         match node.op_type:
             case "Constant":
