@@ -19,7 +19,7 @@ from tileops._copies.chains import plan_chain
 from tileops._copies.cost import threads_for
 from tileops._copies.cpu import column_axes, cut, host_words, plan_steps
 from tileops._copies.gpu import plan_device
-from tileops._copies.job import is_assigned, make_contiguous_job, new_chain
+from tileops._copies.job import is_assigned, make_contiguous_job
 from tileops._copies.steps import Nest, Pairs, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
@@ -46,6 +46,11 @@ def nest_between(shape, repeats, itemsize):
     plan = cached_plan(TILE, shape, repeats, itemsize)
     steps = (contiguous(sizes, itemsize) for sizes in (shape, plan.shape))
     return make_nest(plan, *steps, itemsize)
+
+
+def chain_between(shape, repeats, itemsize, is_new=True):
+    """Plan the repetitions of rows between contiguous arrays."""
+    return plan_chain(cached_plan(TILE, shape, repeats, itemsize), itemsize, is_new)
 
 
 def nest_of(workload):
@@ -380,10 +385,8 @@ def test_loops_over_repeats_of_short_rows_are_cut_where_each_part_has_many():
 def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
     """Each pass goes down all rows; NumPy's own repetition starts again for each row."""
     for repeats, is_passed in ((2, True), (few, True), (more, False)):
-        nest = host_words(nest_between((2**17, 1), (1, repeats), itemsize), 16)
-        assert (not plan_chain(nest, is_new=True)) == is_passed
-    small = host_words(nest_between((2**12, 1), (1, few), itemsize), 16)
-    assert plan_chain(small, is_new=True) == ((2**12, few),)
+        assert (not chain_between((2**17, 1), (1, repeats), itemsize)) == is_passed
+    assert chain_between((2**12, 1), (1, few), itemsize) == ((2**12, few),)
 
 
 @pytest.mark.parametrize(
@@ -392,8 +395,7 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
 )
 def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(row, most):
     for kib, is_repeated in ((most, True), (2 * most, False)):
-        nest = host_words(nest_between((row,), (kib * 1024 // row, 1), 1), 16)
-        assert bool(plan_chain(nest, is_new=True)) == is_repeated
+        assert bool(chain_between((row,), (kib * 1024 // row, 1), 1)) == is_repeated
 
 
 @pytest.mark.parametrize(
@@ -428,17 +430,22 @@ def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(ro
 def test_repetitions_follow_each_other_where_that_costs_less_than_a_plan(
     shape, repeats, itemsize, new, used
 ):
-    nest = host_words(nest_between(shape, repeats, itemsize), 16)
-    assert (plan_chain(nest, is_new=True), plan_chain(nest, is_new=False)) == (new, used)
+    chains = [chain_between(shape, repeats, itemsize, is_new) for is_new in (True, False)]
+    assert chains == [new, used]
 
 
 def test_repetitions_of_a_job_are_those_into_given_memory():
     plan = cached_plan(TILE, (100, 3), (1, 50), 1)
-    assert new_chain(plan, 1) == ((100, 50),)
+    assert plan_chain(plan, 1, is_new=True) == ((100, 50),)
     assert make_contiguous_job(plan, 1, 16).chain == ()
     plan = cached_plan(TILE, (1000, 3, 1), (2, 3, 4), 1)
-    assert new_chain(plan, 1) == make_contiguous_job(plan, 1, 16).chain
-    assert new_chain(plan, 1) == ((3000, 4), (1000, 3), (1, 2))
+    assert plan_chain(plan, 1, is_new=True) == make_contiguous_job(plan, 1, 16).chain
+    assert plan_chain(plan, 1, is_new=True) == ((3000, 4), (1000, 3), (1, 2))
+
+
+def test_repeats_without_rows_between_them_are_one_repetition():
+    assert chain_between((1, 1, 3), (5, 4, 2), 1) == ((1, 40),)
+    assert chain_between((2, 1, 1, 3), (1, 5, 4, 2), 1) == ((2, 40),)
 
 
 @pytest.mark.parametrize(
@@ -449,8 +456,7 @@ def test_repetitions_of_a_job_are_those_into_given_memory():
     ],
 )
 def test_short_rows_that_are_repeated_often_are_put_together(rows, row, repeats, is_repeated):
-    nest = host_words(nest_between((rows, row), (1, repeats), 1), 16)
-    assert plan_chain(nest, is_new=True) == ((rows, repeats),) * is_repeated
+    assert chain_between((rows, row), (1, repeats), 1) == ((rows, repeats),) * is_repeated
 
 
 @pytest.mark.parametrize(
@@ -464,10 +470,9 @@ def test_short_rows_that_are_repeated_often_are_put_together(rows, row, repeats,
     ],
 )
 def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row, repeats, chain):
-    nest = host_words(nest_between((rows, row), repeats, 1), 16)
-    assert nest.nbytes > 13 * 2**20
-    assert plan_chain(nest, is_new=True) == chain
-    assert not plan_chain(nest, is_new=False)
+    assert nest_between((rows, row), repeats, 1).nbytes > 13 * 2**20
+    assert chain_between((rows, row), repeats, 1) == chain
+    assert not chain_between((rows, row), repeats, 1, is_new=False)
 
 
 @pytest.mark.parametrize(
@@ -554,10 +559,10 @@ def test_copies_of_scattered_elements_are_shared_for_what_their_elements_cost():
 
 
 def test_repetitions_are_not_given_up_for_threads_where_bytes_are_few():
-    nest = host_words(nest_between((18_268, 1, 2, 1), (2, 8, 1, 5), 2), 16)
-    assert threads_for(nest) == 2
-    assert plan_chain(nest, is_new=True)
-    assert plan_chain(nest, is_new=False)
+    call = ((18_268, 1, 2, 1), (2, 8, 1, 5), 2)
+    assert threads_for(host_words(nest_between(*call), 16)) == 2
+    assert chain_between(*call)
+    assert chain_between(*call, is_new=False)
 
 
 def test_a_transposed_target_is_written_in_the_order_of_its_memory():

@@ -5,10 +5,13 @@ cache; but it takes no `out=` and uses one thread only. The estimated costs lie 
 measured on an AMD EPYC (Zen 4) and on an Intel Xeon.
 """
 
+from functools import lru_cache
 from math import inf, prod
 
 from tileops._copies.cost import PER_BYTE, no_steps_cost_less, steps_cost, threads_for_bytes
-from tileops._copies.steps import WORDS, Nest
+from tileops._copies.cpu import contiguous_nest
+from tileops._copies.steps import WORDS
+from tileops._plan import Plan
 
 Chain = tuple[tuple[int, int], ...]
 """The number of rows and of repeats in each repetition, in the order in which they are made: from
@@ -38,7 +41,8 @@ _LARGEST = 3 * 2**20
 """The most bytes of a temporary between repetitions; it is low because two exist at a time."""
 
 
-def plan_chain(nest: Nest, is_new: bool) -> Chain:
+@lru_cache(maxsize=4096)
+def plan_chain(plan: Plan, itemsize: int, is_new: bool) -> Chain:
     """Return the chain of repetitions, or () if our steps are faster.
 
     Chains are only for copies between contiguous arrays. A library's own repetition writes all
@@ -47,32 +51,38 @@ def plan_chain(nest: Nest, is_new: bool) -> Chain:
     written by broadcasting. A single such repetition would be a plain copy, which is left to
     our steps, as is every copy into existing memory that has enough bytes to be shared by threads.
     """
-    outer_first, rows = [], 1
-    for n, stride in zip(nest.sizes, nest.source, strict=True):
-        if stride == 0:
-            outer_first.append((rows, n))
-        else:
-            rows *= n
-    if nest.repeats_per_word > 1:
-        repeats = outer_first.pop()[1] if nest.source[-1] == 0 else 1
-        outer_first.append((rows, repeats * nest.repeats_per_word))
-    threads = min(2, threads_for_bytes(nest.nbytes))
-    if not outer_first or (not is_new and (len(outer_first) == 1 or threads > 1)):
+    chain = _repetitions(plan)
+    threads = min(2, threads_for_bytes(plan.nbytes))
+    if not chain or (not is_new and (len(chain) == 1 or threads > 1)):
         return ()
-    chain = tuple(reversed(outer_first))
-    cost = chain_cost(nest, chain, is_new)
+    cost = chain_cost(plan.nbytes, chain, is_new)
     if threads == 1 and no_steps_cost_less(cost):
         return chain
-    written = nest.nbytes * PER_BYTE
-    return chain if cost + written <= (steps_cost(nest) + written) / threads else ()
+    written = plan.nbytes * PER_BYTE
+    steps = steps_cost(contiguous_nest(plan, itemsize))
+    return chain if cost + written <= (steps + written) / threads else ()
 
 
-def chain_cost(nest: Nest, chain: Chain, is_new: bool) -> float:
-    """Return what a chain of repetitions costs: infinity if a temporary exceeds `_LARGEST`.
+def _repetitions(plan: Plan) -> Chain:
+    """Return the repetition along each axis; neighbours without rows between them are one."""
+    outer_first: list[tuple[int, int]] = []
+    rows = 1
+    for axis, n in enumerate(plan.spread):
+        if axis not in plan.repeated:
+            rows *= n
+        elif axis - 1 in plan.repeated:
+            outer_first[-1] = (rows, outer_first[-1][1] * n)
+        else:
+            outer_first.append((rows, n))
+    return tuple(reversed(outer_first))
+
+
+def chain_cost(nbytes: int, chain: Chain, is_new: bool) -> float:
+    """Return what a chain to so many bytes costs: infinity if a temporary exceeds `_LARGEST`.
 
     The last repetition is written by broadcasting if the result is not new.
     """
-    cost, nbytes = 0.0, nest.nbytes // prod(repeats for _, repeats in chain)
+    cost, nbytes = 0.0, nbytes // prod(repeats for _, repeats in chain)
     for i, (rows, repeats) in enumerate(chain):
         if i and nbytes > _LARGEST:
             return inf

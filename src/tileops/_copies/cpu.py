@@ -20,13 +20,18 @@ from tileops._copies.steps import (
     Stage,
     Steps,
     box,
+    contiguous_strides,
+    make_nest,
 )
+from tileops._plan import Plan
 
 NUMBERS = WORDS[1:]
 """The sizes, in bytes, of NumPy's integers. Repeats are computed as such numbers: a byte times
 0x0101 is that byte twice."""
 
 # Bytes
+ALIGNMENT = 16
+"""The alignment that allocators give to arrays."""
 _LINE = 48
 """Rows up to this wide are fast in passes, one for each word of a row; passes over wider rows miss
 the cache."""
@@ -67,6 +72,11 @@ _REPEATS_IN_PART = 32
 # Threads
 _PARTS = 4
 """Parts for each thread in a shared copy of long rows, so that no thread waits long for another."""
+
+
+def contiguous_nest(plan: Plan, itemsize: int) -> Nest:
+    """Describe a copy between contiguous arrays in the words of a CPU."""
+    return host_words(make_nest(plan, *contiguous_strides(plan, itemsize), itemsize), ALIGNMENT)
 
 
 def host_words(nest: Nest, alignment: int) -> Nest:

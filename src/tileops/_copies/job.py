@@ -6,13 +6,19 @@ from typing import NamedTuple
 
 from tileops._copies.chains import Chain, chain_cost, plan_chain
 from tileops._copies.cost import steps_cost, threads_for
-from tileops._copies.cpu import cut, host_words, plan_steps
-from tileops._copies.steps import Nest, Pairs, Slices, Stage, Steps, blocks, make_nest
+from tileops._copies.cpu import ALIGNMENT, cut, host_words, plan_steps
+from tileops._copies.steps import (
+    Nest,
+    Pairs,
+    Slices,
+    Stage,
+    Steps,
+    blocks,
+    contiguous_strides,
+    make_nest,
+)
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._rules import TILE
-
-ALIGNMENT = 16
-"""The alignment, in bytes, that allocators give to arrays."""
 
 COPIED = 4 * 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
@@ -28,6 +34,8 @@ _FEW_APART = 4096
 """The same where the target has gaps or another order: there planned steps take longer to begin."""
 _LONG = 512
 """Rows of more bytes than this also take less time by one assignment, however many there are."""
+_ALONE = 2**20
+"""Fewer bytes in few or long rows are never worth a second thread."""
 
 
 class Job(NamedTuple):
@@ -86,14 +94,14 @@ def is_assigned(
     It does if one thread copies few rows or long ones. Steps save some ns for each row, but take 3
     to 40 µs to begin: the more Python the data have driven out of the caches, the longer.
     """
-    if make_job(plan, source, target, itemsize, ALIGNMENT).threads > 1:
-        return False
     nest = make_nest(plan, source, target, itemsize)
     row = nest.sizes[-1]
     if row == itemsize:  # elements that do not lie side by side
         row = prod(nest.sizes[-2:])
     few = _FEW if nest.target == contiguous(nest.sizes, 1) else _FEW_APART
-    return row > _LONG or nest.nbytes <= few * row
+    if row <= _LONG and nest.nbytes > few * row:
+        return False
+    return nest.nbytes < _ALONE or make_job(plan, source, target, itemsize, ALIGNMENT).threads == 1
 
 
 def copy_cost(
@@ -110,15 +118,15 @@ def copy_cost(
         return first + copy_cost(plan, in_order, target, itemsize, most_threads)
     ordered = make_contiguous_job(plan, itemsize, ALIGNMENT)
     if ordered.chain and ordered.nest == job.nest:
-        return chain_cost(job.nest, ordered.chain, is_new=False)
+        return chain_cost(plan.nbytes, ordered.chain, is_new=False)
     return steps_cost(job.nest) / min(job.threads, most_threads)
 
 
 @lru_cache(maxsize=4096)
 def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
     """Plan a copy between contiguous arrays."""
-    job = make_job(plan, *_strides(plan, itemsize), itemsize, alignment)
-    return job._replace(chain=plan_chain(job.nest, is_new=False))
+    job = make_job(plan, *contiguous_strides(plan, itemsize), itemsize, alignment)
+    return job._replace(chain=plan_chain(plan, itemsize, is_new=False))
 
 
 def has_temporaries(plan: Plan, itemsize: int) -> bool:
@@ -128,18 +136,6 @@ def has_temporaries(plan: Plan, itemsize: int) -> bool:
     while isinstance(steps, Slices):
         steps = steps.body
     return bool(job.chain) or isinstance(steps, Stage | Pairs)
-
-
-@lru_cache(maxsize=4096)
-def new_chain(plan: Plan, itemsize: int) -> Chain:
-    """Return the repetitions that make a new result, or () if planned steps cost less."""
-    nest = make_nest(plan, *_strides(plan, itemsize), itemsize)
-    return plan_chain(host_words(nest, ALIGNMENT), is_new=True)
-
-
-def _strides(plan: Plan, itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the strides, in bytes, of a contiguous input and of a contiguous result."""
-    return contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ tree of `Copy`, `Columns`, `Pairs`, `Slices` and `Stage`, which `execute/moving.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -99,6 +100,7 @@ class Stage:
 Steps = Copy | Columns | Pairs | Slices | Stage
 
 
+@lru_cache(maxsize=256)
 def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], itemsize: int) -> Nest:
     """Describe a repetition of strided arrays as a copy of bytes, in as few loops as possible."""
     source = (0,) * (len(target) - len(source)) + source
@@ -107,6 +109,11 @@ def make_nest(plan: Plan, source: tuple[int, ...], target: tuple[int, ...], item
         axes += [(r, 0, n * t), (n, s, t)]
     axes.sort(key=lambda axis: -abs(axis[2]))
     return join_loops([*axes, (itemsize, 1, 1)])
+
+
+def contiguous_strides(plan: Plan, itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the strides, in bytes, of a contiguous input and of a contiguous result."""
+    return contiguous(plan.padded, itemsize), contiguous(plan.shape, itemsize)
 
 
 def join_loops(axes: list[tuple[int, int, int]]) -> Nest:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tileops import _threads
-from tileops._copies.chains import Chain
+from tileops._copies.chains import Chain, plan_chain
+from tileops._copies.cpu import ALIGNMENT
 from tileops._copies.job import (
-    ALIGNMENT,
     COPIED,
     Job,
     Part,
@@ -27,7 +27,6 @@ from tileops._copies.job import (
     make_contiguous_job,
     make_job,
     make_parts,
-    new_chain,
 )
 from tileops._plan import Plan
 from tileops.execute._memory import (
@@ -41,7 +40,7 @@ from tileops.execute._memory import (
 from tileops.execute.allocating import copy_apart, empty
 from tileops.execute.moving import carry_out
 
-SMALL = 1024
+SMALL = 4 * 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
 the steps save. New results with one repeated axis are made by `repeat`."""
 LEAST = 32 * 1024
@@ -87,7 +86,7 @@ def new(x: Any, plan: Plan) -> Any:
     # The reshape for a chain must copy little or nothing.
     is_flat = plan.nbytes < _REPEATED and (x.flags.c_contiguous or x.nbytes <= COPIED)
     if is_flat and plan.nbytes >= SMALL and not dtype.hasobject:
-        chain = new_chain(plan, x.itemsize)
+        chain = plan_chain(plan, x.itemsize, is_new=True)
         if chain:
             return _repeated(x, chain).reshape(plan.shape)
     is_placed = plan.nbytes >= _IN_HUGE_PAGES and not dtype.hasobject
