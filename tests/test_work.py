@@ -513,6 +513,25 @@ def test_rows_of_scattered_elements_are_assigned_without_a_plan(order):
     assert is_assigned(plan, source, target, 4)
 
 
+@pytest.mark.parametrize(
+    "shape, repeats, itemsize, source",
+    [
+        ((512, 2047), (1, 1), 1, (1, 512)),  # scattered bytes
+        ((511, 1), (1, 2047), 1, (1, 1)),  # a byte in each row
+        ((2, 1023), (512, 1), 1, (1023, 1)),  # long rows
+    ],
+)
+def test_no_job_is_planned_for_few_or_long_rows_below_1_mib(shape, repeats, itemsize, source):
+    plan = cached_plan(TILE, shape, repeats, itemsize)
+    target = contiguous(plan.shape, itemsize)
+    call = (plan, source, target, itemsize)
+    is_assigned.cache_clear()
+    before = job.make_job.cache_info()
+    assert is_assigned(*call)
+    assert job.make_job.cache_info() == before
+    assert job.make_job(*call, 16).threads == 1  # as planning it would have found
+
+
 def test_rows_of_several_references_are_repeated_by_the_library():
     """The library's result is reshaped and so is a view; an assigned result is not."""
     x = np.array([[1, "a"], [None, 2.0]], object)
