@@ -31,9 +31,8 @@ _TINY = {
         "_LOCATED": 1,
         "_FAR": 1,
         "_SMALL_SOURCE": 8,
-        "COPIED": 8,
     },
-    "tileops._copies.job": {"COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
+    "tileops._copies.job": {"_COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
     "tileops._copies.gpu": {
         "_AT_ONCE": 3,
         "_OF_MORE": 2,

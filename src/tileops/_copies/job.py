@@ -20,13 +20,11 @@ from tileops._copies.steps import (
 from tileops._plan import Plan, cached_plan, contiguous
 from tileops._rules import TILE
 
-COPIED = 4 * 2**20
+_COPIED = 2**20
 """An input that is not contiguous is copied first if it has up to this many bytes."""
 _READ_ONCE = 4
 """A larger input whose elements lie apart is also copied first if it is repeated at least this many
 times."""
-_WHOLE = 64
-"""Elements of at least this many bytes may lie apart, because each fills whole cache lines."""
 
 _FEW = 512
 """Up to this many rows are copied by one assignment in less time than by planned steps."""
@@ -63,9 +61,9 @@ def is_copied(plan: Plan, strides: tuple[int, ...], itemsize: int) -> bool:
     if not plan.repeated:
         return False
     nbytes = prod(plan.padded) * itemsize
-    if nbytes <= COPIED:
+    if nbytes <= _COPIED:
         return True
-    if itemsize >= _WHOLE or plan.nbytes < _READ_ONCE * nbytes:
+    if plan.nbytes < _READ_ONCE * nbytes:
         return False
     axes = zip(reversed(plan.padded), reversed(strides), strict=False)
     return next((abs(stride) for n, stride in axes if n > 1 and stride), itemsize) != itemsize

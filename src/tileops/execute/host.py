@@ -17,7 +17,6 @@ from tileops import _threads
 from tileops._copies.chains import Chain, plan_chain
 from tileops._copies.cpu import ALIGNMENT
 from tileops._copies.job import (
-    COPIED,
     Job,
     Part,
     copy_plan,
@@ -83,9 +82,12 @@ def new(x: Any, plan: Plan) -> Any:
             return x.copy() if plan.is_identity else x.reshape(plan.shape).copy()
     if len(plan.repeated) == 1 and _is_by_rows(dtype, plan):
         return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
-    # The reshape for a chain must copy little or nothing.
-    is_flat = plan.nbytes < _REPEATED and (x.flags.c_contiguous or x.nbytes <= COPIED)
-    if is_flat and plan.nbytes >= SMALL and not dtype.hasobject:
+    # The reshape for a chain copies an input that is not contiguous.
+    if (
+        SMALL <= plan.nbytes < _REPEATED
+        and not dtype.hasobject
+        and (x.flags.c_contiguous or is_copied(plan, x.strides, x.itemsize))
+    ):
         chain = plan_chain(plan, x.itemsize, is_new=True)
         if chain:
             return _repeated(x, chain).reshape(plan.shape)
