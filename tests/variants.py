@@ -47,7 +47,6 @@ _TINY = {
         "_ELEMENT": 24,
         "_BLOCK": 48,
         "_ROWS": 2,
-        "_STRETCH": 1,
         "_MANY_RUNS": 4,
         "_PAIRED": 2,
     },

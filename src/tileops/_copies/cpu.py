@@ -60,9 +60,7 @@ _FEW_WORDS = 3
 """Rows of up to this many words are faster in passes, one for each word, than as one element."""
 _ROWS = 1024
 """The fewest rows for which passes pay."""
-_STRETCH = 16
-"""How many of these rows must follow one another along a single axis."""
-_PAIRED = 16384
+_PAIRED = 65536
 """The fewest consecutive bytes whose repeats are worth writing in pairs."""
 _MANY_RUNS = 8192
 """Copying fewer runs than this takes less time than the steps that would make the runs wider."""
@@ -188,7 +186,8 @@ def column_axes(nest: Nest) -> int:
             break
         axes, passes = axes + 1, passes * n
     rows = nest.sizes[: len(nest.sizes) - axes]
-    return axes if axes and rows[-1] >= _STRETCH and prod(rows) >= _ROWS else 0
+    # There must be half as many loops to begin as there are rows.
+    return axes if axes and rows[-1] >= 2 * passes and prod(rows) >= _ROWS else 0
 
 
 def _line(word: int) -> int:
