@@ -271,11 +271,11 @@ def test_repeats_are_combined_into_words_before_they_are_written(itemsize, repea
         ((300, 64, 1), (1, 40, 8), 4, 1 + 1 / 40),
         ((256, 512, 1), (1, 4, 3), 4, 1 + 1 / 4),
         ((139808, 1), (5, 3), 4, 1 + 1 / 5),
-        ((689, 4), (8, 100), 8, 1 + 1 / 8 + 8 / (8 * 100)),
+        ((689, 4), (8, 100), 8, 1 + 1 / 8 + 20 / (8 * 100)),
         ((16, 1), (20_000, 2), 4, 1 + 3333 / 20_000),
-        ((29, 2), (7, 2048), 3, 1 + 1 / 7 + 43 / (7 * 2048)),
+        ((29, 2), (7, 2048), 3, 1 + 1 / 7 + 64 / (7 * 2048)),
         ((3,), (10_000,), 1, 1 + 1666 / 10_000),
-        ((20, 20), (20, 1000), 1, 1 + 1 / 20 + 13 / (20 * 1000)),
+        ((20, 20), (20, 1000), 1, 1 + 1 / 20 + 20 / (20 * 1000)),
     ],
 )
 def test_short_rows_are_put_together_once_and_then_repeated(shape, repeats, itemsize, passes):
@@ -332,11 +332,30 @@ def test_computed_words_divide_the_steps_from_row_to_row():
 
 @pytest.mark.parametrize(
     "run, repeats, is_staged",
-    [(63, 9000, True), (64, 9000, False), (35, 8192, True), (35, 8191, False)],
+    [(47, 9000, True), (48, 9000, False), (35, 8192, True), (35, 8191, False)],
 )
-def test_many_runs_of_less_than_64_bytes_are_put_together(run, repeats, is_staged):
+def test_many_runs_of_less_than_48_bytes_are_put_together(run, repeats, is_staged):
     nest = host_words(nest_between((run,), (repeats,), 1), 16)
     assert (work_of(nest, plan_steps(nest)).temporary > 0) == is_staged
+
+
+@pytest.mark.parametrize(
+    "row, repeats, some",
+    [
+        # An element in each row: about the root of twice its repeats, and a divisor of them
+        *[(7, 47, None), (7, 48, 8), (7, 999, 37), (17, 50, 10), (5, 256, 32)],
+        # The repeats have about 512 bytes
+        *[(5, 20_000, 80), (35, 48, 8), (35, 1000, 20), (35, 997, 12)],
+        # They have to have 48 bytes
+        *[(5, 49, None), (5, 50, 10), (3, 127, None), (3, 128, 16)],
+    ],
+)
+def test_some_repeats_of_each_row_are_put_together(row, repeats, some):
+    nest = host_words(nest_between((10_000, row), (1, repeats), 1), 16)
+    steps = plan_steps(nest)
+    while isinstance(steps, moving.Slices):
+        steps = steps.body
+    assert (steps.sizes[1] if isinstance(steps, moving.Stage) else None) == some
 
 
 def test_runs_are_moved_as_elements_up_to_2_kib():
@@ -400,7 +419,7 @@ def test_few_repeats_of_a_number_are_written_in_passes(itemsize, few, more):
 
 @pytest.mark.parametrize(
     "row, most",
-    [(1, 12280), (8, 12280), (32, 12280), (3, 32), (5, 64), (12, 128), (48, 1024), (128, 12280)],
+    [(1, 12280), (8, 12280), (32, 12280), (3, 32), (5, 64), (12, 128), (48, 12280), (128, 12280)],
 )
 def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(row, most):
     for kib, is_repeated in ((most, True), (2 * most, False)):
@@ -501,6 +520,9 @@ def test_a_result_that_two_threads_write_in_less_time_is_not_repeated(rows, row,
         # Two threads write in less time than one assignment
         ((3 * 2**20 - 1,), (4,), 1, 0, True),
         ((3 * 2**20,), (4,), 1, 0, False),
+        # Elements that no instruction moves are put together from 8192 on, narrow ones
+        *[((1023, 1), (1, 8), 12, 0, True), ((1025, 1), (1, 8), 12, 0, False)],
+        *[((1025, 1), (1, 8), 47, 0, False), ((1025, 1), (1, 16), 48, 0, True)],
         ((7,), (1,), 4, 0, True),
         ((1,), (1,), 4, 0, True),
     ],

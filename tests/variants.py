@@ -32,7 +32,13 @@ _TINY = {
         "_FAR": 1,
         "_SMALL_SOURCE": 8,
     },
-    "tileops._copies.job": {"_COPIED": 8, "_FEW": 0, "_FEW_APART": 0, "_LONG": 2**62},
+    "tileops._copies.job": {
+        "_COPIED": 8,
+        "_FEW": 0,
+        "_FEW_APART": 0,
+        "_LONG": 2**62,
+        "MANY_RUNS": 0,
+    },
     "tileops._copies.gpu": {
         "_AT_ONCE": 3,
         "_OF_MORE": 2,
@@ -44,10 +50,11 @@ _TINY = {
     "tileops._copies.cpu": {
         "_WIDE": 12,
         "DIRECT": 12,
+        "_OFTEN": 4,
         "_ELEMENT": 24,
         "_BLOCK": 48,
         "_ROWS": 2,
-        "_MANY_RUNS": 4,
+        "MANY_RUNS": 4,
         "_PAIRED": 2,
     },
     "tileops._copies.chains": {"_CHAINED": 32, "_LARGEST": 64, "_SOURCE": 8},

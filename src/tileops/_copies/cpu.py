@@ -8,7 +8,7 @@ Xeon's figures, and a table with steps of each kind.
 """
 
 from functools import lru_cache
-from math import ceil, gcd, prod
+from math import ceil, gcd, isqrt, prod
 
 from tileops._copies.steps import (
     COPY,
@@ -37,10 +37,10 @@ _LINE = 48
 the cache."""
 _LINE_OF_NUMBERS = 24
 """The same for rows of numbers: passes over wider rows cost more than a loop for each row."""
-DIRECT = 64
+DIRECT = 48
 """Runs of at least this length are copied as they are, because nothing is faster."""
-_WIDE = 256
-"""Shorter runs are combined until they have this length."""
+_WIDE = 512
+"""Shorter runs are combined until they have about this length."""
 _ELEMENT = 2 * 1024
 """A run up to this long may be moved as one element.
 
@@ -62,7 +62,10 @@ _ROWS = 1024
 """The fewest rows for which passes pay."""
 _PAIRED = 65536
 """The fewest consecutive bytes whose repeats are worth writing in pairs."""
-_MANY_RUNS = 8192
+_OFTEN = 48
+"""Some repeats of a row are put together first if it has at least this many, and if these are then
+long enough to be copied as they are."""
+MANY_RUNS = 8192
 """Copying fewer runs than this takes less time than the steps that would make the runs wider."""
 _REPEATS_IN_PART = 32
 """A loop over repeats of short rows is cut only if each part has this many repeats to combine."""
@@ -109,7 +112,7 @@ def plan_steps(nest: Nest) -> Steps:
     axes = column_axes(nest)
     if nest.repeats_per_word == 1 and run >= DIRECT:
         return COPY  # the runs are wide enough as they are
-    if nest.nbytes // run < _MANY_RUNS:  # too few for combining them to pay
+    if nest.nbytes // run < MANY_RUNS:  # too few for combining them to pay
         return Columns(axes) if axes else COPY
     return _plan_short(nest, run, axes)
 
@@ -157,11 +160,20 @@ def times_written(nest: Nest, block: tuple[int, ...]) -> int:
 
 
 def _fewer_repeats(nest: Nest, run: int) -> tuple[int, ...]:
-    """Return the sizes, with just enough repeats to make a run wide if it has twice as many."""
-    axis, wider = len(nest.sizes) - (1 if run == nest.word else 2), ceil(_WIDE / run)
-    if nest.source[axis] != 0 or nest.sizes[axis] < 2 * wider:
+    """Return the sizes, with only some of the repeats of each row if it has many.
+
+    It costs m elements to put m of n repeats together, and n / m entries into a loop to copy them
+    to all n. An entry costs as much as two elements, so the sum is least where m * m is 2 * n. Of
+    the numbers near that, the one is taken that divides n best, because what remains is copied
+    apart.
+    """
+    axis = len(nest.sizes) - (1 if run == nest.word else 2)
+    n = nest.sizes[axis]
+    best = min(isqrt(2 * n), ceil(_WIDE / run))
+    if nest.source[axis] != 0 or n < _OFTEN or best * run < DIRECT:
         return nest.sizes
-    return (*nest.sizes[:axis], wider, *nest.sizes[axis + 1 :])
+    some = min(range(best - best // 4, best + best // 2 + 1), key=n.__mod__)
+    return (*nest.sizes[:axis], some, *nest.sizes[axis + 1 :])
 
 
 def _is_paired(nest: Nest) -> bool:

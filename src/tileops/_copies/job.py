@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from tileops._copies.chains import Chain, chain_cost, plan_chain
 from tileops._copies.cost import steps_cost, threads_for
-from tileops._copies.cpu import ALIGNMENT, cut, host_words, plan_steps
+from tileops._copies.cpu import ALIGNMENT, DIRECT, MANY_RUNS, cut, host_words, plan_steps
 from tileops._copies.steps import (
+    WORDS,
     Nest,
     Pairs,
     Slices,
@@ -94,9 +95,12 @@ def is_assigned(
     """
     nest = make_nest(plan, source, target, itemsize)
     row = nest.sizes[-1]
-    if row == itemsize:  # elements that do not lie side by side
-        row = prod(nest.sizes[-2:])
     few = _FEW if nest.target == contiguous(nest.sizes, 1) else _FEW_APART
+    if row == itemsize:  # elements that do not lie side by side
+        if row in WORDS or row >= DIRECT:
+            row = prod(nest.sizes[-2:])
+        else:
+            few = MANY_RUNS
     if row <= _LONG and nest.nbytes > few * row:
         return False
     return nest.nbytes < _ALONE or make_job(plan, source, target, itemsize, ALIGNMENT).threads == 1
