@@ -198,7 +198,7 @@ def column_axes(nest: Nest) -> int:
             break
         axes, passes = axes + 1, passes * n
     rows = nest.sizes[: len(nest.sizes) - axes]
-    # There must be half as many loops to begin as there are rows.
+    # All passes together may begin half as many loops as there are rows.
     return axes if axes and rows[-1] >= 2 * passes and prod(rows) >= _ROWS else 0
 
 

@@ -100,7 +100,7 @@ def is_assigned(
         if row in WORDS or row >= DIRECT:
             row = prod(nest.sizes[-2:])
         else:
-            few = MANY_RUNS
+            few = MANY_RUNS  # steps also move fewer than that one by one
     if row <= _LONG and nest.nbytes > few * row:
         return False
     return nest.nbytes < _ALONE or make_job(plan, source, target, itemsize, ALIGNMENT).threads == 1

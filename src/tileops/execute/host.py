@@ -82,14 +82,10 @@ def new(x: Any, plan: Plan) -> Any:
             return x.copy() if plan.is_identity else x.reshape(plan.shape).copy()
     if len(plan.repeated) == 1 and _is_by_rows(dtype, plan):
         return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
-    # The reshape for a chain copies an input that is not contiguous.
-    if (
-        SMALL <= plan.nbytes < _REPEATED
-        and not dtype.hasobject
-        and (x.flags.c_contiguous or is_copied(plan, x.strides, x.itemsize))
-    ):
+    if SMALL <= plan.nbytes < _REPEATED and not dtype.hasobject:
         chain = plan_chain(plan, x.itemsize, is_new=True)
-        if chain:
+        # The reshape for a chain copies an input that is not contiguous.
+        if chain and (x.flags.c_contiguous or is_copied(plan, x.strides, x.itemsize)):
             return _repeated(x, chain).reshape(plan.shape)
     is_placed = plan.nbytes >= _IN_HUGE_PAGES and not dtype.hasobject
     result = _placed(x, plan) if is_placed else np.empty(plan.shape, dtype)
