@@ -240,3 +240,8 @@ def test_adjoints_refuse_dtypes_that_are_not_numbers(xp):
         tileops.DTypeError, match=r"^tile_adjoint: g has dtype .*bool.*only numbers"
     ):
         tileops.tile_adjoint(g, 1, 2)
+
+
+def test_a_shape_of_too_many_axes_is_refused_before_it_is_planned():
+    with pytest.raises(tileops.ShapeError, match="the result has 100000 axes; numpy arrays can"):
+        tileops.tile_adjoint(np.ones(1), (1,) * 100_000, 1)

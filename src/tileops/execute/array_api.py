@@ -137,10 +137,10 @@ class Executor:
             pass
         # A plan of a million axes takes long, so a rank that the rules or the library do not allow
         # is refused before it is made. No step to the result has more axes than the result.
-        operator.align(operator.argument, shape, counts)
-        if self.max_rank is not None and len(counts) > self.max_rank:
+        rank = len(operator.align(operator.argument, shape, counts)[0])
+        if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(
-                f"{operator.name}: the result has {len(counts)} axes; {self.library} arrays can "
+                f"{operator.name}: the result has {rank} axes; {self.library} arrays can "
                 f"have {self.max_rank} at most; use fewer axes, or merge some"
             )
         return make_plan(operator, shape, counts, itemsize)
