@@ -1,6 +1,7 @@
 """The work of copies, counted instead of timed: words, calls, bytes written and staged."""
 
 import math
+import mmap
 import os
 import re
 from ast import literal_eval
@@ -24,6 +25,7 @@ from tileops._copies.steps import Nest, Pairs, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
 from tileops.execute import host, moving
+from tileops.execute._memory import address_of
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -762,3 +764,24 @@ def test_the_page_about_copies_matches_the_plans():
         nest = host_words(nest_between(sizes, counts, int(itemsize)), 16)
         assert word == f"{nest.word}{', computed' if nest.repeats_per_word > 1 else ''}"
         assert steps == named(plan_steps(nest)), (shape, repeats)
+
+
+@pytest.mark.parametrize(
+    "rows, columns, repeats, is_shifted",
+    [
+        (16, 1024, (8, 1), True),
+        (16, 1023, (8, 1), False),  # the source has no whole pages
+        (16, 1024, (7, 1), False),  # less than 128 KiB
+        (64, 1024, (1, 2), False),  # rows of 1 KiB
+        (32, 512, (4, 2), True),  # the temporary has whole pages
+    ],
+)
+def test_long_rows_of_whole_pages_are_copied_to_half_a_page(rows, columns, repeats, is_shifted):
+    """Right after its source, at 16 bytes modulo a page, memory is written many times slower."""
+    x = np.arange(rows * columns, dtype=np.uint32).astype(np.uint8).reshape(rows, columns)
+    result = tileops.tile(x, repeats)
+    assert result.tobytes() == np.tile(x, repeats).tobytes()
+    memory = result
+    while isinstance(memory.base, np.ndarray):
+        memory = memory.base
+    assert address_of(result) - address_of(memory) == (mmap.PAGESIZE // 2 if is_shifted else 0)

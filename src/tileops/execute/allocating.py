@@ -54,6 +54,13 @@ def empty(shape: tuple[int, ...], dtype: Any, most_room: int) -> Any:
     return np.empty(shape, dtype)
 
 
+def empty_at_half_page(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Allocate an array that begins half a page into its memory."""
+    start = mmap.PAGESIZE // 2
+    memory = np.empty(start + prod(shape) * dtype.itemsize, np.uint8)
+    return np.ndarray(shape, dtype, memory, start)
+
+
 def copy_apart(x: Any, out: Any) -> Any:
     """Copy an array to where it is read fast while it is written to `out`."""
     memory = np.empty(x.nbytes + mmap.PAGESIZE, np.uint8)
