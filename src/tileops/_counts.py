@@ -12,7 +12,8 @@ from tileops.execute import compiling
 from tileops.execute.array_api import Executor
 
 MOST_COUNTS = 2**20
-"""The most counts read from anything but a tuple or list: no array has so many axes."""
+"""The most counts read from anything but a tuple or list, and the most sizes in shape inference: no
+array has so many axes."""
 
 
 def read_counts(

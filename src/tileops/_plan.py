@@ -39,8 +39,9 @@ class Plan(NamedTuple):
     is_identity: bool
     """Whether the result equals the input and has the same axes."""
 
-    # In memory. Left out if the result has no bytes or a symbolic size, or in a trace of PyTorch.
-    # While PyTorch compiles, `nbytes` is 0 even where the others are known.
+    # In memory. Left out if the result has no bytes or a symbolic size, and where the itemsize is
+    # given as 0: in JAX, and in traces of PyTorch. While PyTorch compiles, `nbytes` is 0 even where
+    # the others are known.
     nbytes: int = 0
     """The bytes of the result."""
     row_size: int = 0

@@ -46,12 +46,12 @@ _is_single: ContextVar[bool] = ContextVar("tileops_single_threaded", default=Fal
 def single_threaded() -> Iterator[None]:
     """Copy without helper threads, inside a ``with`` block.
 
-    Large copies in the memory of the CPU are otherwise shared by as many threads
-    as the process has cores, 8 at most, and copies of PyTorch's tensors by no more than
-    ``torch.get_num_threads()``. The environment variable ``TILEOPS_NUM_THREADS``
-    lowers that limit for the whole process; the first large copy outside of such a
-    block reads the variable, once. Copies that are left to PyTorch's own kernel use
-    PyTorch's threads all the same, as many as ``torch.set_num_threads`` allows.
+    Large copies in the memory of the CPU are otherwise shared by several threads: one for
+    each 6 MiB or 0.6 ms, as many as the process has cores at most, 8 at most, and for
+    PyTorch's tensors no more than ``torch.get_num_threads()``. The environment variable
+    ``TILEOPS_NUM_THREADS`` lowers these limits for the whole process; the first large copy
+    outside of such a block reads the variable, once. Copies that are left to PyTorch's own
+    kernel use PyTorch's threads all the same, as many as ``torch.set_num_threads`` allows.
 
     The block applies to the code inside it and to tasks started inside it, which get a copy
     of its context (:mod:`contextvars`). It does not apply to other threads, except those that

@@ -76,7 +76,8 @@ def tile(data: Any, repeats: Any) -> Any:
     -----
     The specification [1]_ says nothing about negative counts. OpenVINO 2026.4 infers a
     size of 0 for them, and so does this function. Only a count that PyTorch reads from data
-    within a compiled or exported program may not be negative when the program runs.
+    within a compiled or exported program, or computes from sizes in an exported one, may not be
+    negative when the program runs.
 
     References
     ----------

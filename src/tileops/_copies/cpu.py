@@ -3,8 +3,8 @@
 Measured with NumPy 2.4 on an AMD EPYC (Zen 4, 1 MiB of L2 for each core), a pass costs 0.3 ns for
 each word of up to 8 bytes, 2 ns for each element of any other width, and 4 ns more for each entry
 into the innermost loop. Adjacent repeats of a word cost next to nothing beyond that entry. The
-thresholds lie where neither this processor nor an Intel Xeon loses much. docs/copies.md has the
-Xeon's figures, and a table with steps of each kind.
+thresholds lie where neither this processor nor an Intel Xeon loses much. docs/copies.md has what
+decided them, and a table with steps of each kind.
 """
 
 from functools import lru_cache

@@ -1,11 +1,11 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there.
 
 `new` makes a result by `ndarray.copy` if nothing is repeated and the result is not large, and by
-`ndarray.repeat` if the result is small, if the input holds rows of objects, or if that is estimated
-to cost less. Otherwise it allocates a result, in huge pages if it is large, and calls `write`.
-`write` may first copy an input that is not contiguous. It then makes a single assignment if the
-result is small or holds references, or if one thread copies few rows or long ones. All other copies
-it carries out by planned steps, and by several threads if that pays.
+`ndarray.repeat` if that is estimated to cost less, or if one axis is repeated and the result is
+small or the input holds rows of objects. Otherwise it allocates a result, in huge pages if it is
+large, and calls `write`. `write` may first copy an input that is not contiguous. It then makes a
+single assignment if the result is small or holds references, or if one thread copies few rows or
+long ones. All other copies it carries out by planned steps, and by several threads if that pays.
 """
 
 import mmap
@@ -52,13 +52,13 @@ them."""
 
 _LOCATED = 2**20
 """Results of at least this many bytes are copied in words that suit their addresses. For smaller
-ones, asking for the addresses takes longer than the copy gains. Where nothing is repeated, they are
-`ndarray.copy`, whatever their strides."""
+ones, asking for the addresses takes longer than the copy gains. Where nothing is repeated,
+`ndarray.copy` makes the smaller ones, whatever the input's strides."""
 
 _IN_HUGE_PAGES = 8 * 2**20
 """New results of at least this many bytes are placed in huge pages. For a smaller result, a page of
-2 MiB would exceed the quarter by which a result may grow; it is `ndarray.copy` if nothing is
-repeated and the input is contiguous."""
+2 MiB would exceed the quarter by which a result may grow. If nothing is repeated and the input is
+contiguous, `ndarray.copy` makes the smaller one."""
 
 _REPEATED = 16 * 2**20
 """New results of fewer bytes may be made by NumPy's own `repeat`, which does not place its results
