@@ -65,9 +65,7 @@ _REPEATED = 16 * 2**20
 in huge pages."""
 
 _LONG_ROW = 2 * 1024
-"""Rows of more bytes are copied by glibc before 2.40 with `rep movsb`, which on AMD takes 15 times
-as long where the target begins up to 31 bytes after the source, modulo a page. So does memory that
-follows a source of whole pages, because 16 bytes lie between them."""
+"""Where rows of more bytes lie, it may matter to glibc."""
 _AT_HALF_PAGE = 128 * 1024
 """New results and temporaries of at least this many bytes begin half a page into their memory if
 long rows are written to them from a source of whole pages. Smaller ones seldom follow their
