@@ -95,14 +95,8 @@ def new(x: Any, plan: Plan) -> Any:
         # The reshape for a chain copies an input that is not contiguous.
         if chain and (x.flags.c_contiguous or is_copied(plan, x.strides, x.itemsize)):
             return _repeated(x, chain).reshape(plan.shape)
-    if plan.nbytes >= _IN_HUGE_PAGES and not dtype.hasobject:
-        result = _placed(x, plan)
-    elif (
-        _is_at_half_page(x.nbytes, plan.row_size * x.itemsize, plan.nbytes) and not dtype.hasobject
-    ):
-        result = empty_at_half_page(plan.shape, dtype)
-    else:
-        result = np.empty(plan.shape, dtype)
+    is_large = plan.nbytes >= _AT_HALF_PAGE and not dtype.hasobject
+    result = _placed(x, plan) if is_large else np.empty(plan.shape, dtype)
     write(x, plan, result)
     return result
 
@@ -120,9 +114,17 @@ def _is_by_rows(dtype: Any, plan: Plan) -> bool:
 
 
 def _placed(x: Any, plan: Plan) -> Any:
-    """Allocate a result in huge pages, with up to a quarter more memory, temporaries included."""
-    is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
-    return empty(plan.shape, x.dtype, plan.nbytes // (4 if is_alone else 8))
+    """Allocate a large result where it is written fast.
+
+    That is in huge pages, with up to a quarter more memory, temporaries included, or if it is not
+    large enough for these, it may be half a page into its memory.
+    """
+    if plan.nbytes >= _IN_HUGE_PAGES:
+        is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
+        return empty(plan.shape, x.dtype, plan.nbytes // (4 if is_alone else 8))
+    if _is_at_half_page(x.nbytes, plan.row_size * x.itemsize):
+        return empty_at_half_page(plan.shape, x.dtype)
+    return np.empty(plan.shape, x.dtype)
 
 
 def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None:
@@ -161,7 +163,7 @@ def _repeated(x: Any, chain: Chain) -> Any:
     for rows, repeats in chain:
         nbytes = words.nbytes
         words = words.reshape(rows, -1)
-        if _is_at_half_page(nbytes, nbytes // rows, nbytes * repeats):
+        if nbytes * repeats >= _AT_HALF_PAGE and _is_at_half_page(nbytes, nbytes // rows):
             target = empty_at_half_page((rows, repeats, words.shape[1]), words.dtype)
             target[...] = words[:, None]
             words = target
@@ -170,9 +172,9 @@ def _repeated(x: Any, chain: Chain) -> Any:
     return words if words.dtype == x.dtype else words.reshape(-1).view(x.dtype)
 
 
-def _is_at_half_page(source: int, row: int, result: int) -> bool:
-    """Whether a result begins half a page into its memory; all sizes are in bytes."""
-    return result >= _AT_HALF_PAGE and row > _LONG_ROW and source % mmap.PAGESIZE == 0
+def _is_at_half_page(source: int, row: int) -> bool:
+    """Whether a result begins half a page into its memory, for so many bytes of source and row."""
+    return row > _LONG_ROW and source % mmap.PAGESIZE == 0
 
 
 def _bytes(x: Any) -> Any:
