@@ -130,18 +130,17 @@ def _in_memory(
     padded: tuple[int, ...], repeats: list[int], merges: bool, itemsize: int
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Return what holds where an input of numbers lies contiguous: the last fields of its plan."""
-    row_size, inside = 0, 1
+    row_size = 0
     strides: list[int] = []
     spread_strides: list[int] = []
-    for n, r in zip(reversed(padded), reversed(repeats), strict=True):
-        if n != 1:
-            spread_strides.append(inside)
+    for n, r, inside in zip(padded, repeats, contiguous(padded, 1), strict=True):
         strides.append(inside * itemsize if r == 1 else 0)
-        inside *= n
         if r != 1:
             spread_strides.append(0)
-            row_size = row_size or inside
-    return row_size, () if merges else tuple(strides[::-1]), tuple(spread_strides[::-1])
+            row_size = n * inside
+        if n != 1:
+            spread_strides.append(inside)
+    return row_size, () if merges else tuple(strides), tuple(spread_strides)
 
 
 @lru_cache(maxsize=4096)

@@ -23,7 +23,7 @@ from tileops._copies.steps import (
     contiguous_strides,
     make_nest,
 )
-from tileops._plan import Plan
+from tileops._plan import Plan, contiguous
 
 NUMBERS = WORDS[1:]
 """The sizes, in bytes, of NumPy's integers. Repeats are computed as such numbers: a byte times
@@ -146,11 +146,9 @@ def _looped(nest: Nest, block: tuple[int, ...], body: Steps) -> Steps:
 
 def _inside(nest: Nest) -> tuple[int, ...]:
     """Return the sizes of the nest, with 1 for each axis that repeats `_WIDE` bytes or more."""
-    sizes, inside = [], nest.word
-    for n, stride in zip(reversed(nest.sizes), reversed(nest.source), strict=True):
-        sizes.append(1 if stride == 0 and inside >= _WIDE else n)
-        inside *= n
-    return tuple(reversed(sizes))
+    inside = contiguous(nest.sizes, nest.word)
+    loops = zip(nest.sizes, nest.source, inside, strict=True)
+    return tuple(1 if stride == 0 and nbytes >= _WIDE else n for n, stride, nbytes in loops)
 
 
 def times_written(nest: Nest, block: tuple[int, ...]) -> int:

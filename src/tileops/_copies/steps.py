@@ -132,11 +132,8 @@ def join_loops(axes: list[tuple[int, int, int]]) -> Nest:
 
 def box(sizes: tuple[int, ...], word: int, most: int) -> tuple[int, ...]:
     """Cut loops down to a block of at most `most` bytes, the outer loops first."""
-    block, inside = [], word
-    for n in reversed(sizes):
-        block.append(max(1, min(n, most // inside)))
-        inside *= n
-    return tuple(reversed(block))
+    loops = zip(sizes, contiguous(sizes, word), strict=True)
+    return tuple(max(1, min(n, most // inside)) for n, inside in loops)
 
 
 def blocks(sizes: tuple[int, ...], block: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:

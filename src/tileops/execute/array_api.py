@@ -65,6 +65,9 @@ class Executor:
     int64: Any = None
     """The dtype int64, if the library's arrays are in the table of the most common classes."""
 
+    plain: Any = None
+    """The class whose arrays need no checks: its plans take few calls, as a small copy does."""
+
     def __reduce__(self) -> Any:
         """Make copies and pickles give this executor again, so that a library has only one."""
         from tileops.execute import executor_named  # noqa: PLC0415 (it imports this module)
@@ -122,6 +125,8 @@ class Executor:
 
     def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
         """Plan the call for an array, or refuse what the rules or the library do not allow."""
+        if type(x) is self.plain:
+            return self.plan_shape(operator, x.shape, counts, x.itemsize)
         shape = self.shape(operator.name, x)
         plan = self.plan_shape(operator, shape, counts, self.itemsize(x))
         self.check(operator, x, plan)

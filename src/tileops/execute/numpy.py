@@ -37,6 +37,8 @@ class NumPy(Executor):
 
     int64 = np.dtype(np.int64)
 
+    plain = np.ndarray
+
     def array(self, x: Any) -> Any:
         """Return the array that a proxy stands for, and a masked scalar as an array of rank 0."""
         if x.__class__ is not type(x):
@@ -63,12 +65,6 @@ class NumPy(Executor):
         mask = np.ma.getmask(x) if isinstance(x, np.ma.MaskedArray) else np.ma.nomask
         # A subclass may name the dtype of a part, as Astropy's distributions name that of a sample.
         return int(x.itemsize) + (0 if mask is np.ma.nomask else mask.dtype.itemsize)
-
-    def plan(self, operator: Operator, x: Any, counts: tuple[int, ...]) -> Plan:
-        """Plan for a plain array in few calls, because more would take longer than a small copy."""
-        if type(x) is not np.ndarray:
-            return super().plan(operator, x, counts)
-        return self.plan_shape(operator, x.shape, counts, x.itemsize)
 
     def check(self, operator: Operator, x: Any, plan: Plan) -> None:
         """Refuse subclasses whose meaning the result could not carry."""
