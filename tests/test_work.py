@@ -432,8 +432,8 @@ def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(ro
     "shape, repeats, itemsize, new, used",
     [
         ((2048, 8), (3, 2), 8, ((2048, 2), (1, 3)), ((2048, 2), (1, 3))),
-        # The temporary would have 1 MiB
-        ((256, 16), (2, 32), 8, (), ()),
+        # From the inside out, the temporary would have 1 MiB
+        ((256, 16), (2, 32), 8, ((1, 2), (512, 32)), ()),
         ((4096, 16), (3, 2), 8, (), ()),
         # A temporary would take longer to write and read than a plan of one copy
         ((48, 3530), (4, 4), 1, (), ()),
@@ -444,8 +444,8 @@ def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(ro
         ((400_000, 1), (3, 2), 1, (), ()),
         # Few rows, repeated so often that each repetition costs more than its bytes in a plan
         ((498, 3), (2, 2720), 1, (), ()),
-        # The outermost axis comes last
-        ((17, 64), (16, 16), 8, ((17, 16), (1, 16)), ((17, 16), (1, 16))),
+        # From the inside out, the last row would have 136 KiB; out= is repeated in that order only
+        ((17, 64), (16, 16), 8, ((1, 16), (272, 16)), ((17, 16), (1, 16))),
         # Broadcasting would take longer for each row than a plan
         ((15_522, 3, 1), (1, 3, 4), 2, (), ()),
         ((956, 10, 1), (1, 7, 4), 2, ((9560, 4), (956, 7)), ()),

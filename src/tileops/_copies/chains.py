@@ -14,8 +14,7 @@ from tileops._copies.steps import WORDS
 from tileops._plan import Plan
 
 Chain = tuple[tuple[int, int], ...]
-"""The number of rows and of repeats in each repetition, in the order in which they are made: from
-the innermost axis outwards."""
+"""The number of rows and of repeats in each repetition, in the order in which they are made."""
 
 _LOOPED = (*WORDS, 32)
 """The sizes, in bytes, of the rows for which `np.repeat` has a loop."""
@@ -47,15 +46,20 @@ def plan_chain(plan: Plan, itemsize: int, is_new: bool) -> Chain:
 
     Chains are only for copies between contiguous arrays. A library's own repetition writes all
     repeats of a row before the next row. In a chain of several repetitions, all but the last make
-    temporaries. If the result is not new, the last repetition is that of the outermost axis and is
-    written by broadcasting. A single such repetition would be a plain copy, which is left to
-    our steps, as is every copy into existing memory that has enough bytes to be shared by threads.
+    temporaries. A new result is repeated from the innermost axis outwards or the other way round,
+    whichever is estimated to cost less. If the result is not new, the last repetition is that of
+    the outermost axis and is written by broadcasting. A single such repetition would be a plain
+    copy, which is left to our steps, as is every copy into existing memory that has enough bytes to
+    be shared by threads.
     """
-    chain = _repetitions(plan)
+    chain = _repetitions(plan, is_outwards=True)
     threads = min(2, threads_for_bytes(plan.nbytes))
     if not chain or (not is_new and (len(chain) == 1 or threads > 1)):
         return ()
     cost = chain_cost(plan.nbytes, chain, is_new)
+    if is_new and len(chain) > 1:
+        inwards = _repetitions(plan, is_outwards=False)
+        cost, chain = min((cost, chain), (chain_cost(plan.nbytes, inwards, is_new), inwards))
     if threads == 1 and no_steps_cost_less(cost):
         return chain
     written = plan.nbytes * PER_BYTE
@@ -63,18 +67,24 @@ def plan_chain(plan: Plan, itemsize: int, is_new: bool) -> Chain:
     return chain if cost + written <= (steps + written) / threads else ()
 
 
-def _repetitions(plan: Plan) -> Chain:
-    """Return the repetition along each axis; neighbours without rows between them are one."""
-    outer_first: list[tuple[int, int]] = []
+def _repetitions(plan: Plan, *, is_outwards: bool) -> Chain:
+    """Return the repetition along each axis, the innermost axis first or last.
+
+    Neighbours without rows between them are one.
+    """
+    chain: list[tuple[int, int]] = []
     rows = 1
     for axis, n in enumerate(plan.spread):
         if axis not in plan.repeated:
             rows *= n
-        elif axis - 1 in plan.repeated:
-            outer_first[-1] = (rows, outer_first[-1][1] * n)
+            continue
+        if axis - 1 in plan.repeated:
+            chain[-1] = (chain[-1][0], chain[-1][1] * n)
         else:
-            outer_first.append((rows, n))
-    return tuple(reversed(outer_first))
+            chain.append((rows, n))
+        if not is_outwards:  # the repeats of this axis are rows of the next one
+            rows *= n
+    return tuple(reversed(chain) if is_outwards else chain)
 
 
 def chain_cost(nbytes: int, chain: Chain, is_new: bool) -> float:
