@@ -62,6 +62,9 @@ class Panel(NamedTuple):
 
     title: str
     series: tuple[Bars, ...]
+    fills: tuple[str, ...] = ()
+    """The fills whose fastest is drawn across the panel, if no fill was measured beside each
+    bar."""
 
 
 PANELS = (
@@ -87,6 +90,7 @@ PANELS = (
             Bars(workloads.SECTION, "jax", "native", "jnp.tile", GREY),
             Bars(workloads.SECTION, "jax", "tileops", "tileops", BLUE),
         ),
+        limits.NEW,
     ),
     Panel(
         "Peers, new memory",
@@ -96,6 +100,7 @@ PANELS = (
             Bars(peers.SECTION, "new", "onnxruntime", "onnxruntime", GREEN),
             Bars(peers.SECTION, "new", "OpenVINO", "OpenVINO", PURPLE),
         ),
+        limits.NEW,
     ),
     Panel(
         "Peers, memory in use",
@@ -104,6 +109,7 @@ PANELS = (
             Bars(peers.SECTION, "used", "onnxruntime, bound", "onnxruntime, bound", GREEN),
             Bars(peers.SECTION, "used", "OpenVINO", "OpenVINO", PURPLE),
         ),
+        limits.IN_USE,
     ),
 )
 
@@ -141,13 +147,14 @@ def _workloads(results: Results, path: Path) -> None:
     figure, axes = plt.subplots(
         len(panels), sharex=True, sharey=True, squeeze=False, figsize=(10, height)
     )
-    limit = limits.write_limit(results)
     for ax, panel in zip(axes[:, 0], panels, strict=True):
         series = [_series(results, shown) for shown in panel.series]
         cases = results.cases(panel.series[0].section, panel.series[0].group)
         bars(ax, panel.title, cases, series, "fill of the same memory")
-        if limit is not None and not any(each.limits for each in series):
-            mark_limit(ax, limit, "fill of 64 MiB in use")
+        limit = limits.write_limit(results, panel.fills)
+        if limit is not None:
+            memory = "in use" if panel.fills == limits.IN_USE else "of new memory"
+            mark_limit(ax, limit, f"fill of 64 MiB {memory}")
     figure.suptitle(str(results.facts.get("cpu_model_name", "CPU")), fontsize=12)
     figure.supylabel("GB/s of result", fontsize=10)
     figure.tight_layout()
@@ -194,15 +201,16 @@ def bars(ax: Axes, title: str, cases: Sequence[str], series: Sequence[Series], l
 
 
 def mark_limit(ax: Axes, limit: float, name: str) -> None:
-    """Draw a limit as a line across a plot, and label it."""
+    """Draw a limit as a line across a plot, and label it at the right, above the lowest bars."""
     ax.axhline(limit, color="black", linewidth=1, linestyle="--")
     ax.set_ylim(top=max(ax.get_ylim()[1], 1.2 * limit))
     ax.annotate(
         name,
-        (0, limit),
+        (1, limit),
         xycoords=("axes fraction", "data"),
-        xytext=(4, 3),
+        xytext=(0, 3),
         textcoords="offset points",
+        ha="right",
         fontsize=8,
     )
 

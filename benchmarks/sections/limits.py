@@ -14,7 +14,8 @@ SECTION = "limits"
 GROUP = "memory"
 SIZE = 64 * 2**20
 PART = 256 * 2**10
-WARM_FILLS = ("fill, NumPy", "fill, PyTorch")
+IN_USE = ("fill, NumPy", "fill, PyTorch")
+NEW = ("fill of new memory, NumPy", "fill of new memory, PyTorch")
 
 HOW = {
     "fill, NumPy": "`ndarray.fill` of bytes in use, one thread",
@@ -59,10 +60,10 @@ def _touch() -> None:
     np.empty(SIZE, np.uint8)[:: mmap.PAGESIZE] = 3
 
 
-def write_limit(results: Results) -> float | None:
-    """Return the fastest fill of memory in use, in GB/s; None if this section was not measured."""
-    fills = (results.calm(*key) for key in results.keys(SECTION, GROUP) if key.side in WARM_FILLS)
-    return max((gigabytes_per_second(SIZE, seconds) for seconds in fills), default=None)
+def write_limit(results: Results, fills: tuple[str, ...] = IN_USE) -> float | None:
+    """Return the speed of the fastest of these fills, in GB/s; None if none was measured."""
+    times = (results.calm(*key) for key in results.keys(SECTION, GROUP) if key.side in fills)
+    return max((gigabytes_per_second(SIZE, seconds) for seconds in times), default=None)
 
 
 def tables(results: Results) -> list[Table]:
