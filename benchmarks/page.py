@@ -6,7 +6,7 @@ from benchmarks.results import PACKAGES, Results
 from benchmarks.sections import SECTIONS, limits
 
 INTRODUCTION = """\
-# Benchmarks on a CPU
+# Benchmarks on a CPU: {processor}
 
 This page was written by `python -m benchmarks` from the measurements in [cpu.json](cpu.json), a
 [pyperf](https://pyperf.readthedocs.io/) file; no figure was typed by hand.
@@ -52,7 +52,7 @@ def markdown(results: Results, plots: list[str]) -> str:
 
 
 def _parts(results: Results, plots: list[str]) -> Iterator[str]:
-    yield INTRODUCTION
+    yield INTRODUCTION.format(processor=results.facts.get("cpu_model_name", "of unknown name"))
     yield from _machine(results)
     for name, section in SECTIONS.items():
         if not results.groups(name):
