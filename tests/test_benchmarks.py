@@ -77,7 +77,7 @@ def test_the_readme_quotes_the_figures_of_the_pages():
         means.append(mean)
     words = " ".join(readme.split())
     assert f"written {min(means):.1f} to {max(means):.1f} times as fast" in words
-    assert f"in {len(WORKLOADS)} workloads" in words
+    assert f"results of {len(WORKLOADS)} workloads" in words
 
 
 def _ratios(text):

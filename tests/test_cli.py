@@ -541,6 +541,19 @@ def test_a_file_that_replaces_a_private_one_is_private_from_the_start(tmp_path, 
     assert modes == [0o600]
 
 
+@pytest.mark.parametrize("name", ["y.npy", "y.png"])
+def test_a_read_only_file_is_not_replaced(tmp_path, monkeypatch, name):
+    path = tmp_path / name
+    path.write_bytes(b"old")
+    path.chmod(0o444)
+    if os.access(path, os.W_OK):  # root may write to any file
+        monkeypatch.setattr(_files.os, "access", lambda file, _: file != path)
+    with pytest.raises(_files.FileError, match=f"{name}: is read-only; make it writable"):
+        _files.write(path, (2, 2, 3), np.dtype(np.uint8), lambda out: out.fill(1))
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.usefixtures("array")
 def test_file_names_are_printed_literally(tmp_path):
     done = run("tile", "x.npy", "[bold].npy", "--repeats", 2, cwd=tmp_path)

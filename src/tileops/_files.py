@@ -199,6 +199,8 @@ def write(
     _check_path(path)
     if not path.parent.is_dir():
         raise FileError(f"{path}: there is no directory {path.parent}; make it first")
+    if path.exists() and not os.access(path, os.W_OK):  # a rename would replace it all the same
+        raise FileError(f"{path}: is read-only; make it writable, or name another file")
     if is_image(path):
         _write_pixels(path, shape, dtype, fill)
         return
