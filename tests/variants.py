@@ -57,7 +57,7 @@ _TINY = {
         "MANY_RUNS": 4,
         "_PAIRED": 2,
     },
-    "tileops._copies.chains": {"_CHAINED": 32, "_LARGEST": 64, "_SOURCE": 8},
+    "tileops._copies.chains": {"_LARGEST": 64, "_SOURCE": 8},
     "tileops._copies.cost": {
         "_LEAST_COST": 5.0,
         "_STEPS": 5.0,

@@ -28,14 +28,10 @@ _SOURCE = 16 * 1024
 """A row up to this large stays in a core's innermost cache while it is repeated."""
 _PER_FAR_BYTE = 0.01
 """Each byte that is written from a larger row."""
-_PER_TEMPORARY_BYTE = 0.05
-"""Each byte of a temporary."""
-_PER_LARGE_BYTE = 0.2
-"""Each byte of a temporary that is larger than `_CHAINED`."""
+_PER_TEMPORARY_BYTE = 0.08
+"""Each byte of a temporary, whose memory may be new or in use."""
 
 # Bytes
-_CHAINED = 768 * 1024
-"""A temporary up to this large stays in a core's cache until it is repeated."""
 _LARGEST = 3 * 2**20
 """The most bytes of a temporary between repetitions; it is low because two exist at a time."""
 
@@ -97,7 +93,7 @@ def chain_cost(nbytes: int, chain: Chain, is_new: bool) -> float:
         if i and nbytes > _LARGEST:
             return inf
         if i:
-            cost += nbytes * (_PER_LARGE_BYTE if nbytes > _CHAINED else _PER_TEMPORARY_BYTE)
+            cost += nbytes * _PER_TEMPORARY_BYTE
         row = nbytes // rows
         if i == len(chain) - 1 and not is_new:
             cost += rows * repeats * _PER_BROADCAST_ROW
