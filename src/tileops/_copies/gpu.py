@@ -95,7 +95,7 @@ def _launch(
     while axis and nest.target[axis - 1] == run:
         axis -= 1
         run *= nest.sizes[axis]
-    is_one_run = axis == 0 and repeats == 1 and run >= _WIDEST  # its last store need not be full
+    is_one_run = axis == 0 and repeats == 1  # its last store need not be full
     apart = () if is_one_run else (run, stride, *nest.target[:axis])
     store = gcd(_WIDEST, target_alignment, *apart)
     load = gcd(store, source_alignment, nest.sizes[-1], *nest.source[:-1])
