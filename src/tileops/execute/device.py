@@ -19,8 +19,6 @@ NAME = "tileops_repeat"
 THREADS = 256
 """The number of threads in a block."""
 
-Strides = tuple[int, ...]
-
 
 class Prepared(NamedTuple):
     """A launch of the kernel, for any two addresses of the alignments that it was planned for."""
@@ -41,8 +39,8 @@ def pays(plan: Plan, itemsize: int, fewest: int) -> bool:
 @lru_cache(maxsize=4096)
 def prepare(
     plan: Plan,
-    source: Strides,
-    target: Strides,
+    source: tuple[int, ...],
+    target: tuple[int, ...],
     unit: int,
     itemsize: int,
     source_alignment: int,
