@@ -196,7 +196,7 @@ def _broadcast(values: Any, plan: Plan) -> Any:
 
 def _with_metadata(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     """Make the result from an array's values, and give it what the array's class adds to them."""
-    if x.__class__ in PLAIN or isinstance(x, np.generic):
+    if type(x) in PLAIN or isinstance(x, np.generic):
         return make(_as_array(x), plan)
     if type(x) is np.ma.MaskedArray:
         result: Any = make(np.asarray(x), plan).view(np.ma.MaskedArray)
