@@ -123,7 +123,7 @@ def _library(variant, *options):
         pytest.skip("there is no C++ compiler, which the kernel needs to run on the host")
     name = "-".join(str(int(value)) for value in variant)
     built = _folder() / f"{name}{''.join(options)}.so"
-    text = f'#include "{_HEADER}"\n{device.source(variant)}{_ENTRIES}'
+    text = f'#include "{_HEADER}"\n{device.text(variant)}{_ENTRIES}'
     command = [compiler, *_OPTIONS, *options, "-o", built, "-"]
     subprocess.run(command, input=text, text=True, check=True)
     return ctypes.CDLL(str(built))

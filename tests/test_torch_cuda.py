@@ -203,7 +203,7 @@ def test_kernels_compile_for_old_and_new_gpus():
         pytest.skip(f"nothing compiles CUDA here: {error}")
     for variant in VARIANTS:
         for capability in ((7, 5), (8, 9), (9, 0), (12, 1)):
-            cubin = torch_cuda._compiled(device.source(variant), capability)
+            cubin = torch_cuda._compiled(device.text(variant), capability)
             assert cubin[:4] == b"\x7fELF"
             assert device.NAME.encode() in cubin
     with pytest.raises(RuntimeError, match=r"^a kernel of tileops does not compile:\nrepeat\.cu"):

@@ -138,7 +138,7 @@ def _write(x: Any, plan: Plan, out: Any) -> None:
 @cache
 def _kernel(variant: Variant) -> Any:
     """Return a kernel, which CuPy compiles at its first launch and keeps on disk."""
-    return cupy.RawKernel(device.source(variant), device.NAME)
+    return cupy.RawKernel(device.text(variant), device.NAME)
 
 
 def _memory(x: Any) -> Memory:

@@ -14,7 +14,7 @@ from tileops._copies.steps import make_nest
 from tileops._plan import Plan
 
 NAME = "tileops_repeat"
-"""The kernel's name in its source."""
+"""The kernel's name in its text."""
 
 THREADS = 256
 """The number of threads in a block."""
@@ -73,7 +73,7 @@ def prepare(
     return Prepared(variant, grid, packed, packed.ctypes.data)
 
 
-def source(variant: Variant) -> str:
+def text(variant: Variant) -> str:
     """Return the CUDA C++ of a kernel."""
     defined = {name.upper(): int(value) for name, value in variant._asdict().items()}
     defined["THREADS"] = THREADS

@@ -55,7 +55,7 @@ def _kernel(variant: Variant, index: int) -> Any:
     for the device.
     """
     try:
-        cubin = _compiled(device.source(variant), torch.cuda.get_device_capability(index))
+        cubin = _compiled(device.text(variant), torch.cuda.get_device_capability(index))
         library = _checked(driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0))
         kernel = _checked(driver.cuLibraryGetKernel(library, device.NAME.encode()))
     except RuntimeError:
@@ -63,14 +63,14 @@ def _kernel(variant: Variant, index: int) -> Any:
     return driver.CUfunction(int(kernel))
 
 
-def _compiled(source: str, capability: tuple[int, int]) -> bytes:
+def _compiled(kernel: str, capability: tuple[int, int]) -> bytes:
     major, minor = capability
     known = _checked(nvrtc.nvrtcGetSupportedArchs())
     # A kernel compiled for one GPU also runs on later GPUs of the same generation.
     fitting = [number for number in known if number // 10 == major and number % 10 <= minor]
     if not fitting:
         raise RuntimeError(f"the compiler knows no GPU of the generation {major}.{minor}: {known}")
-    program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"repeat.cu", 0, [], []))
+    program = _checked(nvrtc.nvrtcCreateProgram(kernel.encode(), b"repeat.cu", 0, [], []))
     try:
         options = [f"--gpu-architecture=sm_{max(fitting)}".encode()]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
