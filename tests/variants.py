@@ -27,7 +27,7 @@ _TINY = {
     "tileops.execute.host": {
         "LEAST": 1,
         "_READ_IN_PLACE": 1,
-        "SMALL": 1,
+        "_SMALL": 1,
         "_LOCATED": 1,
         "_FAR": 1,
         "_SMALL_SOURCE": 8,

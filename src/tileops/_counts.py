@@ -11,7 +11,7 @@ from tileops._texts import describe, show, type_name
 from tileops.execute import compiling
 from tileops.execute.array_api import Executor
 
-MOST_COUNTS = 2**20
+_MOST_COUNTS = 2**20
 """The most counts read from anything but a tuple or list, and the most sizes in shape inference: no
 array has so many axes."""
 
@@ -73,7 +73,7 @@ def _read_int64(executor: Executor, array: Any) -> tuple[int, ...] | None:
     try:
         shape = array.shape
         is_vector = array.dtype == executor.int64 and len(shape) == 1
-        if is_vector and not exceeds(shape[0], MOST_COUNTS):
+        if is_vector and not exceeds(shape[0], _MOST_COUNTS):
             return tuple(array.tolist())
     except RuntimeError:  # a tensor without a shape or without data; `_read_array` says so
         pass
@@ -95,7 +95,7 @@ def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
         raise _too_many(argument, "at least 2**63") from error
     except Exception as error:
         raise _unreadable(argument, value) from error
-    if number > MOST_COUNTS:
+    if number > _MOST_COUNTS:
         raise _too_many(argument, number)
     return _as_tuple(argument, value, number)
 
@@ -172,7 +172,7 @@ def _read_array(
         raise _not_a_vector(argument, tuple(shape), remedy)
     if argument.dtype is None or executor.dtype(array) != argument.dtype:
         _check_dtype(argument, where, executor, array)
-    if rank == 1 and exceeds(shape[0], MOST_COUNTS):
+    if rank == 1 and exceeds(shape[0], _MOST_COUNTS):
         raise _too_many(argument, shape[0])
     if rank == 0 and argument.is_vector and not where:
         raise _not_a_vector(argument, (), "reshape it to (1,)")

@@ -26,7 +26,7 @@ class Format(NamedTuple):
 
 _JPEG = Format("JPEG", frozenset({"L", "RGB"}), 65_500, {"quality": 95})
 
-FORMATS = {
+_FORMATS = {
     ".png": Format("PNG", frozenset({"1", "L", "LA", "RGB", "RGBA", "I;16"}), 2**31 - 1, {}),
     ".jpg": _JPEG,
     ".jpeg": _JPEG,
@@ -61,7 +61,6 @@ _WIDENED = frozenset({"L;2", "L;4"})
 _DEEP = ";16B"
 """The end of Pillow's names for stored pixels whose channels have 16 bits."""
 
-
 _HEADERS = {
     (1, 0): (2, np.lib.format.read_array_header_1_0),
     (2, 0): (4, np.lib.format.read_array_header_2_0),
@@ -80,7 +79,7 @@ class FileError(ValueError):
 
 def is_image(path: Path) -> bool:
     """Whether a file's name is that of an image, with the axes height, width and channels."""
-    return path.suffix.lower() in FORMATS
+    return path.suffix.lower() in _FORMATS
 
 
 def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
@@ -174,7 +173,7 @@ def _plain_mode(path: Path, image: ImageFile.ImageFile) -> str:
 
 def _open(path: Path, *, is_limited: bool) -> ImageFile.ImageFile:
     """Read an image's header; Pillow's limit on pixels applies if the caller has none."""
-    kinds = {kind.name for kind in FORMATS.values()}  # Pillow may run programs for others
+    kinds = {kind.name for kind in _FORMATS.values()}  # Pillow may run programs for others
     most = Image.MAX_IMAGE_PIXELS
     if is_limited:
         Image.MAX_IMAGE_PIXELS = None
@@ -216,7 +215,7 @@ def write(
 def _write_pixels(
     path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[Any], None]
 ) -> None:
-    kind = FORMATS[path.suffix.lower()]
+    kind = _FORMATS[path.suffix.lower()]
     channels = 1 if len(shape) == 2 else shape[-1] if len(shape) == 3 else 0  # noqa: PLR2004
     mode = _MODES.get((dtype.name, channels))
     if mode not in kind.modes:
@@ -253,7 +252,7 @@ def _holds(kind: Format, mode: str | None, shape: tuple[int, ...]) -> bool:
 
 def _others(mode: str | None, shape: tuple[int, ...]) -> str:
     """Name the suffixes of the formats that hold a result."""
-    holding = [suffix for suffix, kind in FORMATS.items() if _holds(kind, mode, shape)]
+    holding = [suffix for suffix, kind in _FORMATS.items() if _holds(kind, mode, shape)]
     return " or ".join([*holding, ".npy"])
 
 
@@ -262,9 +261,9 @@ def _check_path(path: Path) -> None:
         raise FileError(f"{path}: is a directory; name a file")
     if path.exists() and not path.is_file():  # cannot be mapped, and must not be replaced
         raise FileError(f"{path}: is a device, pipe or socket; name a file")
-    if path.suffix.lower() not in (".npy", *FORMATS):
+    if path.suffix.lower() not in (".npy", *_FORMATS):
         raise FileError(
-            f"{path}: suffix {path.suffix!r} is not one of .npy, {', '.join(FORMATS)}; "
+            f"{path}: suffix {path.suffix!r} is not one of .npy, {', '.join(_FORMATS)}; "
             f"convert the file or rename it"
         )
 

@@ -19,7 +19,6 @@ __all__ = [
     "UnsupportedError",
 ]
 
-
 _LONGEST_WORD = 256
 """The most characters of a word in a message, such as the name of a node, a dtype or a device."""
 _LONGEST_TEXT = 16 * 1024

@@ -155,7 +155,6 @@ def is_symbolic(count: Any) -> bool:
 # thread made that call, the child would wait for an import that nobody finishes.
 executors[np.ndarray] = executor_named("numpy")
 
-
 # If PyTorch is imported already, its classes are added now: programs compiled before a later change
 # of the table would have to be compiled again.
 if "torch" in sys.modules:

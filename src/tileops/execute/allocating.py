@@ -18,7 +18,6 @@ _USED_AGAIN = 32 * 2**20
 """Below this many bytes glibc may reuse freed memory instead of asking the kernel for new memory:
 its threshold grows to this at most (`DEFAULT_MMAP_THRESHOLD_MAX`, on 64 bits)."""
 
-
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
 """The folder in which Linux reports its settings of huge pages."""
 

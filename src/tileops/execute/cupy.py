@@ -20,7 +20,6 @@ from tileops.execute.array_api import Executor, spread
 
 _CURRENT: AbstractContextManager[Any] = nullcontext()
 
-
 _FEWEST = 2**24
 """The fewest elements of a result for which our own kernel saves time."""
 

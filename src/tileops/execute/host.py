@@ -40,7 +40,7 @@ from tileops.execute._memory import (
 from tileops.execute.allocating import copy_apart, empty, empty_at_half_page
 from tileops.execute.moving import carry_out
 
-SMALL = 4 * 1024
+_SMALL = 4 * 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
 the steps save. New results with one repeated axis are made by `repeat`."""
 LEAST = 32 * 1024
@@ -90,7 +90,7 @@ def new(x: Any, plan: Plan) -> Any:
             return x.copy() if plan.is_identity else x.reshape(plan.shape).copy()
     if len(plan.repeated) == 1 and _is_by_rows(dtype, plan):
         return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
-    if SMALL <= plan.nbytes < _REPEATED and not dtype.hasobject:
+    if _SMALL <= plan.nbytes < _REPEATED and not dtype.hasobject:
         chain = plan_chain(plan, x.itemsize, is_new=True)
         # The reshape for a chain copies an input that is not contiguous.
         if chain and (x.flags.c_contiguous or is_copied(plan, x.strides, x.itemsize)):
@@ -110,7 +110,7 @@ def _is_by_rows(dtype: Any, plan: Plan) -> bool:
     """
     if dtype.hasobject:
         return dtype.kind == "O" and plan.row_size > 1
-    return plan.nbytes < SMALL and dtype.names is None
+    return plan.nbytes < _SMALL and dtype.names is None
 
 
 def _placed(x: Any, plan: Plan) -> Any:
@@ -136,7 +136,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     if has_bytes and dtype.names is not None:
         # An assignment field by field would leave in the padding what the memory held before.
         x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
-    if has_bytes and plan.nbytes >= SMALL:
+    if has_bytes and plan.nbytes >= _SMALL:
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
         if not is_assigned(plan, x.strides, out.strides, x.itemsize):

@@ -27,7 +27,6 @@ _NEED_ONNX = ("backend", "reference", "upgrade")
 tile = tile_13
 expand = expand_13
 
-
 if TYPE_CHECKING:
     from tileops.onnx import backend as backend
     from tileops.onnx import reference as reference
