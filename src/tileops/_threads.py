@@ -33,7 +33,7 @@ VARIABLE = "TILEOPS_NUM_THREADS"
 _MOST = 8
 """The most threads that share a copy, because a few threads saturate a machine's memory."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _ARE_THREADS = isinstance(start_new_thread, BuiltinFunctionType)
 """Whether threads are the system's: gevent and eventlet replace them by greenlets, which cannot run
@@ -119,7 +119,7 @@ _allowed: int | None = None
 """What the variable allows, once it has been read."""
 
 
-def share(work: Callable[[T], None], items: Iterable[T], threads: int) -> None:
+def share(work: Callable[[_T], None], items: Iterable[_T], threads: int) -> None:
     """Do the work for each item, in this thread and up to ``threads - 1`` others.
 
     Each thread begins with a run of consecutive items of its own, and then takes what the others

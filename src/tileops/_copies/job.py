@@ -38,7 +38,7 @@ _ALONE = 2**20
 
 
 class Job(NamedTuple):
-    """A planned copy: its loops and its steps."""
+    """A planned copy: all that is decided about it."""
 
     nest: Nest
     steps: Steps

@@ -34,7 +34,7 @@ def spread(xp: Any, x: Any, plan: Plan) -> Any:
 
 
 def native(array: Any) -> Any:
-    """Return a NumPy array in this machine's byte order, the only one in other libraries."""
+    """Return an array in this machine's byte order, the only one in most libraries."""
     dtype = array.dtype
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
 

@@ -159,6 +159,7 @@ class Torch(Executor):
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat into new memory."""
+        # The size comes first: a compiled program then has no guards on `_AS_BYTES`.
         if x.element_size() == 1 and x.dtype in _AS_BYTES and not x.requires_grad:
             return x.view(torch.uint8).repeat(plan.repeats).view(x.dtype)
         if plan.nbytes == 0 or not is_plain(x):
