@@ -446,9 +446,9 @@ def test_one_row_is_repeated_by_the_library_while_that_costs_less_than_blocks(ro
         ((498, 3), (2, 2720), 1, (), ()),
         # From the inside out, the last row would have 136 KiB; out= is repeated in that order only
         ((17, 64), (16, 16), 8, ((1, 16), (272, 16)), ((17, 16), (1, 16))),
-        # Broadcasting would take longer for each row than a plan
+        # Many rows would take longer to repeat than by a plan
         ((15_522, 3, 1), (1, 3, 4), 2, (), ()),
-        ((956, 10, 1), (1, 7, 4), 2, ((9560, 4), (956, 7)), ()),
+        ((956, 10, 1), (1, 7, 4), 2, ((9560, 4), (956, 7)), ((9560, 4), (956, 7))),
         # A temporary would have 4 MiB, which only a source may have
         ((7448, 35, 1), (2, 1, 8), 2, (), ()),
         ((141_884, 15), (1, 2), 2, ((141_884, 2),), ()),

@@ -22,8 +22,6 @@ _LOOPED = (*WORDS, 32)
 # What repetitions cost, in ns of one thread; in addition, each byte of the result costs `PER_BYTE`
 _PER_ROW = 2.5
 """Each repeat of a row; or all repeats of a row whose size NumPy has a special loop for."""
-_PER_BROADCAST_ROW = 5.0
-"""Each repeat of a row that is written by broadcasting."""
 _SOURCE = 16 * 1024
 """A row up to this large stays in a core's innermost cache while it is repeated."""
 _PER_FAR_BYTE = 0.01
@@ -52,10 +50,10 @@ def plan_chain(plan: Plan, itemsize: int, is_new: bool) -> Chain:
     threads = min(2, threads_for_bytes(plan.nbytes))
     if not chain or (not is_new and (len(chain) == 1 or threads > 1)):
         return ()
-    cost = chain_cost(plan.nbytes, chain, is_new)
+    cost = chain_cost(plan.nbytes, chain)
     if is_new and len(chain) > 1:
         inwards = _repetitions(plan, is_outwards=False)
-        cost, chain = min((cost, chain), (chain_cost(plan.nbytes, inwards, is_new), inwards))
+        cost, chain = min((cost, chain), (chain_cost(plan.nbytes, inwards), inwards))
     if threads == 1 and no_steps_cost_less(cost):
         return chain
     written = plan.nbytes * PER_BYTE
@@ -83,11 +81,8 @@ def _repetitions(plan: Plan, *, is_outwards: bool) -> Chain:
     return tuple(reversed(chain) if is_outwards else chain)
 
 
-def chain_cost(nbytes: int, chain: Chain, is_new: bool) -> float:
-    """Return what a chain to so many bytes costs: infinity if a temporary exceeds `_LARGEST`.
-
-    The last repetition is written by broadcasting if the result is not new.
-    """
+def chain_cost(nbytes: int, chain: Chain) -> float:
+    """Return what a chain to so many bytes costs: infinity if a temporary exceeds `_LARGEST`."""
     cost, nbytes = 0.0, nbytes // prod(repeats for _, repeats in chain)
     for i, (rows, repeats) in enumerate(chain):
         if i and nbytes > _LARGEST:
@@ -95,10 +90,7 @@ def chain_cost(nbytes: int, chain: Chain, is_new: bool) -> float:
         if i:
             cost += nbytes * _PER_TEMPORARY_BYTE
         row = nbytes // rows
-        if i == len(chain) - 1 and not is_new:
-            cost += rows * repeats * _PER_BROADCAST_ROW
-        else:
-            cost += rows * (1 if row in _LOOPED else repeats) * _PER_ROW
+        cost += rows * (1 if row in _LOOPED else repeats) * _PER_ROW
         nbytes *= repeats
         if row > _SOURCE:
             cost += nbytes * _PER_FAR_BYTE

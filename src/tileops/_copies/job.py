@@ -120,7 +120,7 @@ def copy_cost(
         return first + copy_cost(plan, in_order, target, itemsize, most_threads)
     ordered = make_contiguous_job(plan, itemsize, ALIGNMENT)
     if ordered.chain and ordered.nest == job.nest:
-        return chain_cost(plan.nbytes, ordered.chain, is_new=False)
+        return chain_cost(plan.nbytes, ordered.chain)
     return steps_cost(job.nest) / min(job.threads, most_threads)
 
 
