@@ -23,7 +23,8 @@ def tile(
     """Repeat an array as a whole along each of its axes.
 
     Element ``i`` of an axis of the result is element ``i % n`` of the input's
-    axis of size ``n``. Values are moved, never computed: every bit survives.
+    axis of size ``n``. Values are moved, never computed: every bit survives, unless
+    JAX's compiler changes the bits of a NaN under ``jax.jit``.
 
     Parameters
     ----------

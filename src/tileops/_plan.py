@@ -24,8 +24,8 @@ class Plan(NamedTuple):
     """How many times each axis of ``padded`` is repeated."""
     split: tuple[int, ...]
     """The input's shape without the axes whose size stays 1, and with a 1 before each longer axis
-    that is repeated. If the result is empty and this would have more than `MOST_AXES` axes: a 1
-    and the number of elements of the input."""
+    that is repeated. If the result is empty, joins axes, and this would have more than `MOST_AXES`
+    axes of known sizes: a 1 and the number of elements of the input."""
     spread: tuple[int, ...]
     """The shape of the view: `split`, with its repeats in place of each 1 that is repeated."""
     shape: tuple[int, ...]
