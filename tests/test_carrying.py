@@ -101,3 +101,13 @@ def test_a_library_that_cannot_start_is_refused(tmp_path, monkeypatch):
     for make in (tileops.onnx.backend.for_library, tileops.onnx.reference.ops):
         with pytest.raises(tileops.UnsupportedError, match=r"'driverless' .*driver is too old"):
             make("driverless")
+
+
+@pytest.mark.library("numpy")
+def test_a_library_that_is_missing_is_not_recommended(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # makes its import fail
+    with pytest.raises(
+        tileops.UnsupportedError,
+        match=r"'cupy' is not installed.* install it, or pass one of 'numpy', .*, 'dask', or the",
+    ):
+        carrying.executor_for("cupy")

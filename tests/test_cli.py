@@ -193,7 +193,10 @@ def test_a_grey_image_becomes_rgb(tmp_path):
         (["--repeats", "9", "--max-bytes", "100"], ["216 bytes", "max_bytes=100"]),
         (["--repeats", "9", "--max-bytes", "-1"], ["--max-bytes", "Must be >= 0"]),
         (["--repeats", "2", "--library", "nope"], ["nope is not known", "numpy, torch"]),
-        (["--repeats", "2", "--library", "cupy"], ["cupy is not installed"]),
+        (
+            ["--repeats", "2", "--library", "cupy"],
+            ["cupy is not installed; install it, or name another"],
+        ),
         (["--repeats", "2", "--device", "cuda"], ["--device cuda: numpy has cpu here"]),
     ],
     ids=" ".join,

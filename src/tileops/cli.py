@@ -217,7 +217,8 @@ def _to_library(library: str, x: Any, device: str | None) -> tuple[Executor, Any
     try:
         executor = _load(library)
     except CommandError as error:
-        raise CommandError(f"--library {library} is {error}") from error
+        remedy = "install it, or name another library, such as numpy"
+        raise CommandError(f"--library {library} is {error}; {remedy}") from error
     try:
         found = None if device is None else executor.find_device(device)
         if device is None or found is not None:

@@ -22,10 +22,11 @@ def executor_for(library: str) -> Executor:
         if library not in execute.LIBRARIES:
             _check_makes_arrays(executor)
     except Exception as error:  # a missing driver raises errors of many types
+        others = ", ".join(repr(name) for name in execute.LIBRARIES if name != library)
         raise UnsupportedError(
             f"the library {library!r} is not installed, or does not follow the Array API "
-            f"standard ({error}); pass one of {', '.join(map(repr, execute.LIBRARIES))}, or the "
-            f"name of another library that does, such as 'array_api_strict'"
+            f"standard ({error}); install it, or pass one of {others}, or the name of another "
+            f"library that does, such as 'array_api_strict'"
         ) from error
     return executor
 
