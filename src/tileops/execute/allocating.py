@@ -58,7 +58,7 @@ def empty_at_half_page(shape: tuple[int, ...], dtype: Any) -> Any:
 
     Memory that follows an array of whole pages begins 16 bytes after it, modulo a page. There glibc
     before 2.40 copies rows of more than 2 KiB 15 times as slowly on AMD, with `rep movsb`, which is
-    slow where the target begins up to 31 bytes after the source, modulo a page.
+    slow where the target begins up to 15 or 31 bytes after the source, modulo a page.
     """
     start = mmap.PAGESIZE // 2
     memory = np.empty(start + prod(shape) * dtype.itemsize, np.uint8)
