@@ -123,7 +123,7 @@ def _placed(x: Any, plan: Plan) -> Any:
         is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
         return empty(plan.shape, x.dtype, plan.nbytes // (4 if is_alone else 8))
     if _is_at_half_page(x.nbytes, plan.row_size * x.itemsize):
-        return empty_at_half_page(plan.shape, x.dtype)
+        return empty_at_half_page(plan.shape, x.dtype, plan.nbytes)
     return np.empty(plan.shape, x.dtype)
 
 
@@ -162,13 +162,14 @@ def _repeated(x: Any, chain: Chain) -> Any:
     words = x if is_read and x.dtype.names is None else _bytes(x)
     for rows, repeats in chain:
         nbytes = words.nbytes
-        words = words.reshape(rows, -1)
         if nbytes * repeats >= _AT_HALF_PAGE and _is_at_half_page(nbytes, nbytes // rows):
-            target = empty_at_half_page((rows, repeats, words.shape[1]), words.dtype)
-            target[...] = words[:, None]
+            words = words.reshape(rows, 1, -1)
+            shape = (rows, repeats, words.shape[2])
+            target = empty_at_half_page(shape, words.dtype, nbytes * repeats)
+            target[...] = words
             words = target
         else:
-            words = words.repeat(repeats, 0)
+            words = words.reshape(rows, -1).repeat(repeats, 0)
     return words if words.dtype == x.dtype else words.reshape(-1).view(x.dtype)
 
 
