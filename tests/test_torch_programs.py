@@ -313,6 +313,50 @@ def test_counts_and_sizes_that_depend_on_data_are_compiled_once(torch, name):
     torch._dynamo.reset()
 
 
+@pytest.mark.parametrize("mode", ["compile", "strict export", "export"])
+@pytest.mark.parametrize("function", [tileops.expand, tileops.onnx.expand])
+@pytest.mark.parametrize("rows", [1, 2, 0])
+def test_a_program_checks_the_sizes_that_an_expand_reads_from_data(torch, mode, function, rows):
+    """Whether such a size is 1 or that of an input's axis, which is not 1, the axis stays."""
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    class Expand(torch.nn.Module):
+        def forward(self, x, sizes):
+            return function(x, sizes.tolist())
+
+    torch._dynamo.reset()
+    x = torch.arange(3.0 * rows).reshape(rows, 3)
+    counter, any_size = CompileCounterWithBackend("aot_eager"), torch.export.Dim.AUTO
+    if mode == "compile":
+        program = torch.compile(Expand(), fullgraph=True, backend=counter)
+    else:
+        program = torch.export.export(
+            Expand(),
+            (x, torch.tensor([2, rows, 3])),
+            dynamic_shapes=({1: any_size}, {}),
+            strict=mode == "strict export",
+        ).module()
+    for sizes in (2, rows, 3), (4, rows, 1), (0, 1, 3), (1, 1, 1):
+        expected = x.broadcast_to(np.broadcast_shapes(x.shape, sizes))
+        result = program(x, torch.tensor(sizes))
+        assert result.shape == expected.shape
+        assert torch.equal(result, expected)
+    refused = [(2, 1, 2), (2, 1, 0), (2, 1, -1), *([(2, 3, 1)] if rows != 1 else [])]
+    for sizes in refused:
+        with pytest.raises(RuntimeError):
+            program(x, torch.tensor(sizes))
+    if mode == "compile":
+        assert counter.frame_count == 1
+        if function is tileops.expand:  # PyTorch cannot compile that of a copy
+            leaf = x.clone().requires_grad_()
+            program(leaf, torch.tensor([4, 1, 1])).sum().backward()
+            assert torch.equal(leaf.grad, torch.full_like(x, 4.0))
+    else:
+        wide = torch.cat([x, x], 1)
+        assert torch.equal(program(wide, torch.tensor([2, 1, 6])), wide.expand(2, rows, 6))
+    torch._dynamo.reset()
+
+
 PAIR = np.array([2, 3])
 
 OF_NUMPY = {

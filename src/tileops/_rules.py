@@ -2,11 +2,13 @@
 
 A size or count is an ``int`` or, while a library traces, a symbol of that library.
 Symbols pass through arithmetic, and are compared only where Expand has to know
-whether two sizes are equal. The library then decides, or fixes the symbol's value.
+whether two sizes are equal. The library then decides, fixes the symbol's value, or
+leaves the question to the traced program.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from itertools import starmap
 from math import inf, prod
 from operator import index, mul
@@ -129,6 +131,17 @@ def exceeds(count: int, limit: float) -> bool:
     return type(count) is int and count > limit
 
 
+def is_same(wanted: int, size: int) -> bool:
+    """Whether Expand keeps an axis, because the target has its size."""
+    return size == wanted if known(wanted) else is_same_symbol(wanted, size)
+
+
+@singledispatch
+def is_same_symbol(wanted: Any, size: int) -> bool:
+    """Whether a symbol equals a size; a library may register how it decides that of its symbols."""
+    return bool(size == wanted)
+
+
 def check_counts(argument: Argument, counts: tuple[int, ...], rank: int = 0) -> None:
     """Refuse counts out of range; `rank` is the rank of the array that they are aligned with."""
     for i, count in enumerate(counts):
@@ -200,7 +213,7 @@ def expand_repeats(argument: Argument, shape: tuple[int, ...], target: tuple[int
     for axis, (size, wanted) in enumerate(zip(padded, sizes, strict=True)):
         if is_equal(size, 1):
             repeats.append(wanted)
-        elif is_equal(wanted, 1) or size == wanted:
+        elif is_equal(wanted, 1) or is_same(wanted, size):
             repeats.append(1)
         elif size == 1:  # only a symbol: a number was compared above, without a guard
             repeats.append(wanted)

@@ -9,7 +9,7 @@ from torch.compiler import is_dynamo_compiling
 from torch.jit import is_tracing
 
 from tileops._plan import MOST_AXES, Plan, cached_plan, make_plan, sum_groups
-from tileops._rules import Operator, is_equal
+from tileops._rules import Operator, is_equal, is_same_symbol
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError, ShapeError
 from tileops.execute import _out, host
@@ -360,6 +360,25 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
                 gradient = gradient.to_dense()
             total = executor.sum("tile", gradient, ctx.plan, ctx.shape)
         return total, None, None
+
+
+@is_same_symbol.register
+def is_same_symint(wanted: torch.SymInt, size: Any) -> bool:
+    """Guard whether two sizes are equal, or have the program check a size that it reads from data.
+
+    Where the input's size is known not to be 1, it is that of the result, whether the size that is
+    read is the same or 1.
+    """
+    from torch.fx.experimental import symbolic_shapes as symbols  # noqa: PLC0415 (it takes 0.3 s)
+
+    same = size == wanted
+    if symbols.guard_or_false(same):
+        return True
+    if not (symbols.guard_or_true(same) and symbols.statically_known_true(size != 1)):
+        return bool(same)
+    # With a message, PyTorch 2.13 could not export this by `strict=True`.
+    torch._check(symbols.sym_or(same, wanted == 1))  # noqa: SLF001 (the name in PyTorch's docs)
+    return True
 
 
 executor = Torch()

@@ -10,9 +10,20 @@ import torch
 from torch.fx.experimental.symbolic_shapes import guard_or_false, statically_known_true
 
 from tileops._plan import Plan, make_plan
-from tileops._rules import LIMIT, Align, Argument, Operator, exceeds, is_equal, is_less, known
+from tileops._rules import (
+    LIMIT,
+    Align,
+    Argument,
+    Operator,
+    exceeds,
+    is_equal,
+    is_less,
+    is_same,
+    known,
+)
 from tileops._texts import show
 from tileops.errors import RepeatsError, TileOpsError
+from tileops.execute.torch import is_same_symint
 
 _T = TypeVar("_T")
 
@@ -72,6 +83,9 @@ def _known(count: int) -> bool:
 def _is_equal(count: int, number: int) -> bool:
     """Ask the compiler one question, where `known` would ask it three."""
     return bool(statically_known_true(count == number))
+
+
+_substitute(is_same)(is_same_symint)
 
 
 @_substitute(is_less)
