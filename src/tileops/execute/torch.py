@@ -369,7 +369,7 @@ def is_same_symint(wanted: torch.SymInt, size: Any) -> bool:
     Where the input's size is known not to be 1, it is that of the result, whether the size that is
     read is the same or 1.
     """
-    from torch.fx.experimental import symbolic_shapes as symbols  # noqa: PLC0415 (it takes 0.3 s)
+    from torch.fx.experimental import symbolic_shapes as symbols  # noqa: PLC0415 (it takes a second)
 
     same = size == wanted
     if symbols.guard_or_false(same):
