@@ -19,6 +19,9 @@ Sides = dict[str, Call]
 THREADS = 2
 """Threads of every library that lets them be set; JAX has as many as there are processors."""
 
+ASSIGNMENT = "assignment"
+"""The side that writes a broadcast view into a buffer by one call of the library."""
+
 _CHUNK = 2**24
 
 
@@ -111,8 +114,27 @@ def both(native: Callable[..., Any], ours: Callable[..., Any], *arguments: Any) 
 
 
 def numpy_out(workload: Workload, x: np.ndarray) -> Sides:
-    """Tile NumPy arrays; tileops writes into a buffer that is used again."""
-    return tiled(np.tile, x, workload.repeats, out=used_memory(workload))
+    """Tile NumPy arrays; tileops and an assignment write into a buffer that is used again."""
+    buffer = used_memory(workload)
+    sides = tiled(np.tile, x, workload.repeats, out=buffer)
+    sides[ASSIGNMENT] = _assigned(np.copyto, buffer, x, workload)
+    return sides
+
+
+def _assigned(assign: Callable[[Any, Any], Any], out: Any, x: Any, workload: Workload) -> Call:
+    """Broadcast an array in a single assignment, with the axes of both split as repeats and size.
+
+    `assign` takes the target first, as `np.copyto` and `Tensor.copy_` do.
+    """
+    axes = zip(workload.repeats, workload.shape, strict=True)
+    places = out.reshape([size for axis in axes for size in axis])
+    rows = x.reshape([size for n in workload.shape for size in (1, n)])
+
+    def call() -> Any:
+        assign(places, rows)
+        return out
+
+    return call
 
 
 def numpy_expand(workload: Workload, x: np.ndarray) -> Sides:
@@ -130,9 +152,11 @@ def torch_fresh(workload: Workload, x: np.ndarray) -> Sides:
 
 
 def torch_out(workload: Workload, x: np.ndarray) -> Sides:
-    """Tile tensors; tileops writes into a buffer that is used again."""
-    buffer = to_torch(used_memory(workload))
-    return tiled(torch.tile, to_torch(x), workload.repeats, out=buffer)
+    """Tile tensors; tileops and an assignment write into a buffer that is used again."""
+    tensor, buffer = to_torch(x), to_torch(used_memory(workload))
+    sides = tiled(torch.tile, tensor, workload.repeats, out=buffer)
+    sides[ASSIGNMENT] = _assigned(torch.Tensor.copy_, buffer, tensor, workload)
+    return sides
 
 
 def torch_expand(workload: Workload, x: np.ndarray) -> Sides:
@@ -195,6 +219,8 @@ class Comparison(NamedTuple):
     has_pauses: bool = False
     has_twin: bool = False
     """Whether the native call is timed twice, because both sides run the same program."""
+    assignment: str = ""
+    """The function that assigns, if a third side does that."""
     note: str = ""
 
 
@@ -205,7 +231,9 @@ COMPARISONS = {
         "`np.tile`",
         numpy_out,
         numpy_out_limit,
-        note="`np.tile` has no `out=`: it makes new memory in each call, and tileops does not.",
+        assignment="`np.copyto`",
+        note="`np.tile` has no `out=`: it makes new memory in each call, and the others do not. "
+        "`np.copyto` writes a broadcast view of the array to the same `out=`.",
     ),
     "numpy_expand": Comparison(
         "NumPy, `expand(copy=True)`",
@@ -223,7 +251,9 @@ COMPARISONS = {
         torch_out,
         torch_out_limit,
         has_pauses=True,
-        note="`torch.tile` has no `out=`: it makes new memory in each call, and tileops does not.",
+        assignment="`Tensor.copy_`",
+        note="`torch.tile` has no `out=`: it makes new memory in each call, and the others do not. "
+        "`Tensor.copy_` writes a broadcast view of the array to the same `out=`.",
     ),
     "torch_expand": Comparison(
         "PyTorch, `expand(copy=True)`",

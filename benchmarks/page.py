@@ -39,6 +39,7 @@ FACTS = {
     "cpu_count": "logical processors",
     "machine": "architecture",
     "platform": "system",
+    "huge_pages": "transparent huge pages",
     "python_version": "Python",
     "load_avg_1min": "load before the run",
     "date": "date",

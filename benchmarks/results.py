@@ -193,11 +193,23 @@ def describe_run(command: str) -> dict[str, str | int]:
     kind = _cpu_kind()
     if kind:
         facts["cpu_kind"] = kind
+    huge_pages = _huge_pages()
+    if huge_pages:
+        facts["huge_pages"] = huge_pages
     facts["command"] = command
     facts["tileops_version"] = tileops.__version__
     for package in PACKAGES:
         facts[f"{package}_version"] = metadata.version(package)
     return facts
+
+
+def _huge_pages() -> str:
+    """Return when Linux gives huge pages: always, never, or on request; "" elsewhere."""
+    try:
+        setting = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return setting.partition("[")[2].partition("]")[0]
 
 
 def _cpu_kind() -> str:

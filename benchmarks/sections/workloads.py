@@ -4,7 +4,7 @@ import statistics
 
 import numpy as np
 
-from benchmarks.libraries import COMPARISONS, as_bytes, check
+from benchmarks.libraries import ASSIGNMENT, COMPARISONS, as_bytes, check
 from benchmarks.results import Recorder, Results
 from benchmarks.tables import Table, gigabytes_per_second, number, ratio
 from benchmarks.workloads import WORKLOADS, random_array
@@ -77,6 +77,7 @@ def _description() -> Table:
 
 def _table(results: Results, group: str) -> Table:
     comparison = COMPARISONS[group]
+    is_assigned = any(key.side == ASSIGNMENT for key in results.keys(SECTION, group))
     table = Table(
         comparison.title,
         f"{comparison.native} against tileops on the same array. The ratio is the time of "
@@ -85,8 +86,10 @@ def _table(results: Results, group: str) -> Table:
         f"{comparison.note}",
         (
             *("workload", "MB", "native GB/s", "tileops GB/s"),
+            *((f"{comparison.assignment} GB/s",) if is_assigned else ()),
             *(("fill GB/s",) if comparison.limit else ()),
             *("ratio", "of all rounds"),
+            *((f"to {comparison.assignment}",) if is_assigned else ()),
             *(("of equal calls",) if comparison.has_twin else ()),
         ),
     )
@@ -98,6 +101,9 @@ def _table(results: Results, group: str) -> Table:
         medians = (results.median(SECTION, group, case, side) for side in ("tileops", "native"))
         ratios.append([ratio(ours, native), ratio(*medians)])
         speeds = [native, ours]
+        if is_assigned:
+            speeds.append(results.calm(SECTION, group, case, ASSIGNMENT))
+            ratios[-1].append(ratio(ours, speeds[-1]))
         if comparison.limit:
             speeds.append(results.calm(SECTION, group, case, "fill"))
         if comparison.has_twin:
