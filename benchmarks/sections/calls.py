@@ -48,10 +48,13 @@ def measure(recorder: Recorder) -> None:
     counts = np.array(REPEATS, np.int64)
     tiles = {
         "NumPy, tile": ("np.tile", tiled(np.tile, block, REPEATS)),
-        "NumPy, onnx.tile": ("np.tile", both(np.tile, tileops.onnx.tile, block, counts)),
+        "NumPy, onnx.tile, counts in an array": (
+            "np.tile",
+            both(np.tile, tileops.onnx.tile, block, counts),
+        ),
         "PyTorch, tile": ("torch.tile", tiled(torch.tile, tensor, REPEATS)),
         "PyTorch, tile in torch.compile": ("torch.tile", compiled(tensor, REPEATS)),
-        "PyTorch, onnx.tile": (
+        "PyTorch, onnx.tile, counts in a tensor": (
             "torch.tile",
             both(_torch_tile, tileops.onnx.tile, tensor, torch.from_numpy(counts)),
         ),

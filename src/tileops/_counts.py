@@ -60,7 +60,8 @@ def _read_other(argument: Argument, value: Any, input_executor: Executor | None)
     if argument.is_vector:
         raise argument.error(
             f"{argument.operator_name}: {argument.name} is {show(count)}, a single "
-            f"{argument.noun}; it must be one-dimensional; pass a sequence with one for each axis"
+            f"{argument.noun}; it must be one-dimensional; pass a sequence, such as "
+            f"{show((count,))}"
         )
     return (count,)
 
