@@ -190,7 +190,8 @@ def _run_bytes(nest: Nest) -> int:
 
 def column_axes(nest: Nest) -> int:
     """Count the innermost axes that are better looped over outside the rows, in passes."""
-    axes, passes, line = 0, 1, _line(nest.word)
+    axes, passes = 0, 1
+    line = _LINE_OF_NUMBERS if nest.word in NUMBERS else _LINE
     for n in reversed(nest.sizes[1:]):
         if n >= _IN_LOOP or passes * n * nest.word > line:
             break
@@ -198,11 +199,6 @@ def column_axes(nest: Nest) -> int:
     rows = nest.sizes[: len(nest.sizes) - axes]
     # All passes together may begin half as many loops as there are rows.
     return axes if axes and rows[-1] >= 2 * passes and prod(rows) >= _ROWS else 0
-
-
-def _line(word: int) -> int:
-    """Return how wide rows of words of this size may be to be written in passes."""
-    return _LINE_OF_NUMBERS if word in NUMBERS else _LINE
 
 
 def cut(nest: Nest, threads: int) -> tuple[int, ...]:
