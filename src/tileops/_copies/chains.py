@@ -9,8 +9,8 @@ from functools import lru_cache
 from math import inf, prod
 
 from tileops._copies.cost import PER_BYTE, no_steps_cost_less, steps_cost, threads_for_bytes
-from tileops._copies.cpu import contiguous_nest
-from tileops._copies.steps import WORDS
+from tileops._copies.cpu import ALIGNMENT, host_words
+from tileops._copies.steps import WORDS, contiguous_strides, make_nest
 from tileops._plan import Plan
 
 Chain = tuple[tuple[int, int], ...]
@@ -56,8 +56,9 @@ def plan_chain(plan: Plan, itemsize: int, is_new: bool) -> Chain:
         cost, chain = min((cost, chain), (chain_cost(plan.nbytes, inwards), inwards))
     if threads == 1 and no_steps_cost_less(cost):
         return chain
+    nest = make_nest(plan, *contiguous_strides(plan, itemsize), itemsize)
+    steps = steps_cost(host_words(nest, ALIGNMENT))
     written = plan.nbytes * PER_BYTE
-    steps = steps_cost(contiguous_nest(plan, itemsize))
     return chain if cost + written <= (steps + written) / threads else ()
 
 

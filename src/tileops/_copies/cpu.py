@@ -10,20 +10,8 @@ decided them, and a table with steps of each kind.
 from functools import lru_cache
 from math import ceil, gcd, isqrt, prod
 
-from tileops._copies.steps import (
-    COPY,
-    WORDS,
-    Columns,
-    Nest,
-    Pairs,
-    Slices,
-    Stage,
-    Steps,
-    box,
-    contiguous_strides,
-    make_nest,
-)
-from tileops._plan import Plan, contiguous
+from tileops._copies.steps import COPY, WORDS, Columns, Nest, Pairs, Slices, Stage, Steps, box
+from tileops._plan import contiguous
 
 NUMBERS = WORDS[1:]
 """The sizes, in bytes, of NumPy's integers. Repeats are computed as such numbers: a byte times
@@ -73,11 +61,6 @@ _REPEATS_IN_PART = 32
 # Threads
 _PARTS = 4
 """Parts for each thread in a shared copy of long rows, so that no thread waits long for another."""
-
-
-def contiguous_nest(plan: Plan, itemsize: int) -> Nest:
-    """Describe a copy between contiguous arrays in the words of a CPU."""
-    return host_words(make_nest(plan, *contiguous_strides(plan, itemsize), itemsize), ALIGNMENT)
 
 
 def host_words(nest: Nest, alignment: int) -> Nest:
