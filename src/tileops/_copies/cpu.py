@@ -39,7 +39,7 @@ _BLOCK = 512 * 1024
 """A block up to this size stays in a core's cache between two uses."""
 _SHARE = 6
 """A temporary takes at most a sixth of its target, and at most a fifth together with temporaries
-that are nested in it."""
+that are nested in it; that of `Pairs` at most two ninths."""
 
 # Words, rows and repeats
 _IN_LOOP = 13

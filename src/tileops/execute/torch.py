@@ -148,7 +148,7 @@ class Torch(Executor):
         """Expand without a copy; a write to the input shows in the result."""
         shape = plan.shape
         if not plan.merges:
-            if not plan.strides:  # a size is a symbol or 0, or PyTorch traces
+            if not plan.strides:  # no axes, a symbol, a size of 0, or PyTorch traces
                 if plan.is_identity:  # an exported ONNX model would keep an Expand without effect
                     return x[...]
                 shape = _sizes_to_trace(x.ndim, plan)
