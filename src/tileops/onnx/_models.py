@@ -78,8 +78,9 @@ def names_in(model: Any) -> set[str]:
     return names
 
 
-def unique_name(prefix: str, taken: set[str], number: int = 0) -> str:
+def unique_name(prefix: str, taken: set[str]) -> str:
     """Return a name that nothing in the model has, and add it to `taken`."""
+    number = 0
     while (name := f"{prefix}_{number}") in taken:
         number += 1
     taken.add(name)

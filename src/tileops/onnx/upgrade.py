@@ -389,7 +389,7 @@ class _Nodes:
 
     def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
         """Add a node and return the name of its result."""
-        name = unique_name(f"{self._prefix}_{op_type}", self._taken, len(self.nodes))
+        name = unique_name(f"{self._prefix}_{op_type}", self._taken)
         self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         return name
 
