@@ -77,9 +77,10 @@ def tile(
         also if a gradient would have to be recorded, or if `x` or `out` has no memory of
         its own.
     OutputTooLargeError
-        If the result exceeds `max_bytes`, or if `max_bytes` is given and the size is not
-        known while tracing. If the sizes of the result, zeros left out, multiply to more
-        than 2**63-1 elements or bytes. In Dask also if the result has more than 2**20 chunks.
+        If the result is written and exceeds `max_bytes`, or if `max_bytes` is given and the
+        size is not known while tracing. If the sizes of the result, zeros left out, multiply
+        to more than 2**63-1 elements or bytes. In Dask also if the result has more than 2**20
+        chunks.
 
     See Also
     --------
