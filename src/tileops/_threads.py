@@ -186,8 +186,7 @@ class _Shared:
         An interrupt does not end the wait: what a signal handler raises is raised after it.
         """
         interrupt = None
-        is_over = False
-        while not is_over:
+        while True:
             try:
                 for pending in self._pending:
                     pending.clear()
@@ -197,7 +196,7 @@ class _Shared:
                     self._ended.get()
                 if self in _shared:
                     _shared.remove(self)
-                is_over = True
+                break
             except BaseException as error:  # noqa: BLE001
                 interrupt = error
         if interrupt is not None:
