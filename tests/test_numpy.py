@@ -1,6 +1,7 @@
 """What only NumPy has: strings, objects, records, subclasses, scalars, and unusual memory."""
 
 import gc
+import math
 import mmap
 import re
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import tileops
+from memory import peak_of
 from tileops import execute
 from tileops._plan import cached_plan
 from tileops._rules import TILE
@@ -129,6 +131,14 @@ def test_long_rows_of_masked_arrays_are_repeated_with_their_masks(dtype, rows):
     result = tileops.tile(x, (1, 60))
     assert (result.data == np.tile(x.data, (1, 60))).all()
     assert (result.mask == np.tile(x.mask, (1, 60))).all()
+
+
+@pytest.mark.parametrize("shape, repeats", [((4096,), (60, 1)), ((1000,), 2330)])
+def test_a_masked_result_takes_a_quarter_more_at_most(shape, repeats):
+    """Values and mask each lie in memory of their own, for which the plan counts both."""
+    x = np.ma.array(np.ones(shape), mask=np.ones(shape, bool))
+    nbytes = math.prod(tileops.tile_shape(shape, repeats)) * 9
+    assert peak_of(lambda: tileops.tile(x, repeats)) <= nbytes * 5 / 4
 
 
 def test_an_unknown_kind_of_masked_array_is_refused():

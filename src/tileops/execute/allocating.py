@@ -53,15 +53,15 @@ def empty(shape: tuple[int, ...], dtype: Any, most_room: int) -> Any:
     return np.empty(shape, dtype)
 
 
-def empty_at_half_page(shape: tuple[int, ...], dtype: Any, nbytes: int) -> Any:
-    """Allocate an array, of so many bytes, that begins half a page into its memory.
+def empty_at_half_page(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Allocate an array that begins half a page into its memory.
 
     Memory that follows an array of whole pages begins 16 bytes after it, modulo a page. There glibc
     before 2.40 copies rows of more than 2 KiB 15 times as slowly on AMD, with `rep movsb`, which is
     slow where the target begins up to 15 or 31 bytes after the source, modulo a page.
     """
     start = mmap.PAGESIZE // 2
-    memory = np.empty(start + nbytes, np.uint8)
+    memory = np.empty(start + prod(shape) * dtype.itemsize, np.uint8)
     return np.ndarray(shape, dtype, memory, start)
 
 

@@ -121,9 +121,10 @@ def _placed(x: Any, plan: Plan) -> Any:
     """
     if plan.nbytes >= _IN_HUGE_PAGES:
         is_alone = x.flags.c_contiguous and not has_temporaries(plan, x.itemsize)
-        return empty(plan.shape, x.dtype, plan.nbytes // (4 if is_alone else 8))
+        nbytes = prod(plan.shape) * x.itemsize  # the plan of a masked array counts its mask as well
+        return empty(plan.shape, x.dtype, nbytes // (4 if is_alone else 8))
     if _is_at_half_page(x.nbytes, plan.row_size * x.itemsize):
-        return empty_at_half_page(plan.shape, x.dtype, plan.nbytes)
+        return empty_at_half_page(plan.shape, x.dtype)
     return np.empty(plan.shape, x.dtype)
 
 
@@ -165,7 +166,7 @@ def _repeated(x: Any, chain: Chain) -> Any:
         if nbytes * repeats >= _AT_HALF_PAGE and _is_at_half_page(nbytes, nbytes // rows):
             words = words.reshape(rows, 1, -1)
             shape = (rows, repeats, words.shape[2])
-            target = empty_at_half_page(shape, words.dtype, nbytes * repeats)
+            target = empty_at_half_page(shape, words.dtype)
             target[...] = words
             words = target
         else:
