@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     # given as 0: in JAX, and in traces of PyTorch. While PyTorch compiles, `nbytes` is 0 even where
     # the others are known.
     nbytes: int = 0
-    """The bytes of the result."""
+    """The bytes of the result; those of a masked array include its mask."""
     row_size: int = 0
     """The number of elements in the innermost part of the input that is repeated as a whole, or 0
     if no axis is repeated."""

@@ -1,7 +1,7 @@
 """The choice of an executor: by the type of the array, remembered for each type.
 
-A library is looked for in ``sys.modules`` only. Its arrays cannot exist before it
-was imported, so nothing here imports a library that the caller did not import.
+A library is looked for in ``sys.modules`` only, because its arrays cannot exist before it was
+imported. Only `executor_named` imports a library: the one that its caller names.
 """
 
 import sys
