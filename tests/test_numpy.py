@@ -141,6 +141,14 @@ def test_a_masked_result_takes_a_quarter_more_at_most(shape, repeats):
     assert peak_of(lambda: tileops.tile(x, repeats)) <= nbytes * 5 / 4
 
 
+def test_objects_that_do_not_lie_side_by_side_take_no_large_temporary():
+    x = np.empty((4096, 512), object)[:, ::2]
+    x[...] = [[str(i)] for i in range(len(x))]
+    result = tileops.tile(x, (1, 2))
+    assert (result == np.tile(x, (1, 2))).all()
+    assert peak_of(lambda: tileops.tile(x, (1, 2))) <= result.nbytes * 5 / 4
+
+
 def test_an_unknown_kind_of_masked_array_is_refused():
     class Mine(np.ma.MaskedArray):
         pass

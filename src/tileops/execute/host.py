@@ -88,12 +88,11 @@ def new(x: Any, plan: Plan) -> Any:
         most = _IN_HUGE_PAGES if x.flags.c_contiguous else _LOCATED
         if plan.nbytes < most:
             return x.copy() if plan.is_identity else x.reshape(plan.shape).copy()
-    if len(plan.repeated) == 1 and _is_by_rows(dtype, plan):
+    if len(plan.repeated) == 1 and _is_by_rows(x, plan):
         return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
     if _SMALL <= plan.nbytes < _REPEATED and not dtype.hasobject:
         chain = plan_chain(plan, x.itemsize, is_new=True)
-        # The reshape for a chain copies an input that is not contiguous.
-        if chain and (x.flags.c_contiguous or is_copied(plan, x.strides, x.itemsize)):
+        if chain and _may_reshape(x, plan):
             return _repeated(x, chain).reshape(plan.shape)
     is_large = plan.nbytes >= _AT_HALF_PAGE and not dtype.hasobject
     result = _placed(x, plan) if is_large else np.empty(plan.shape, dtype)
@@ -101,15 +100,21 @@ def new(x: Any, plan: Plan) -> Any:
     return result
 
 
-def _is_by_rows(dtype: Any, plan: Plan) -> bool:
+def _may_reshape(x: Any, plan: Plan) -> bool:
+    """Whether an input may be reshaped for `ndarray.repeat`, which may copy it."""
+    return x.flags.c_contiguous or is_copied(plan, x.strides, x.itemsize)
+
+
+def _is_by_rows(x: Any, plan: Plan) -> bool:
     """Whether one call of `ndarray.repeat` is known to make a new result with one repeated axis.
 
     It takes less time than an assignment for small results, and for rows of several objects. It is
     not used for other dtypes with references: before 2.2, NumPy repeats the memory of a
     `StringDType` without the strings that it refers to. Records it would copy field by field.
     """
+    dtype = x.dtype
     if dtype.hasobject:
-        return dtype.kind == "O" and plan.row_size > 1
+        return dtype.kind == "O" and plan.row_size > 1 and _may_reshape(x, plan)
     return plan.nbytes < _SMALL and dtype.names is None
 
 
