@@ -420,10 +420,43 @@ def test_padding_is_copied_from_memory_of_any_layout(fields, kind, repeats, rng)
         x = {"reversed": x[rows - 1 :: -1], "apart": x[::2]}.get(kind, x[:rows])
         x.flags.writeable = kind != "read-only"
         expected = np.tile(x.view("V16").copy(), repeats)
-        for out in (None, np.empty(expected.shape, dtype), np.empty(expected.T.shape, dtype).T):
-            result = tileops.tile(x, repeats, out=out)
-            assert (result.dtype, result.shape) == (dtype, expected.shape)
-            assert result.view("V16").tobytes() == expected.tobytes()
+        result = tileops.tile(x, repeats)
+        assert (result.dtype, result.shape) == (dtype, expected.shape)
+        assert result.view("V16").tobytes() == expected.tobytes()
+
+
+INNER = {"names": ["x"], "formats": ["i2"], "offsets": [1], "itemsize": 5}
+SOME_FIELDS = {
+    "outer": ("u1,f8,i4", ["f0", "f2"], [0, *range(9, 13)]),
+    "inner": ("u1,f8,i4", ["f1"], range(1, 9)),
+    "records": ([("a", "u1,f8,i4"), ("b", "i2")], ["a"], range(13)),
+    "arrays": ([("a", INNER, 2), ("b", "i2")], ["a"], [1, 2, 6, 7]),
+    "none": ("u1,f8,i4", [], []),
+    "overlapping": (
+        {"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 2]},
+        "a",
+        range(4),
+    ),
+    "padded": ({"names": ["a"], "formats": ["i2"], "offsets": [3], "itemsize": 8}, ["a"], [3, 4]),
+}
+"""Records, the names of some of their fields, and the bytes that these take."""
+
+
+@pytest.mark.parametrize("rows", [1, 3, 300, 20_000])
+@pytest.mark.parametrize("name", SOME_FIELDS)
+def test_only_the_fields_of_out_are_written(name, rows, rng):
+    """A view of some fields of records has gaps, in which the other fields lie."""
+    described, fields, places = SOME_FIELDS[name]
+    dtype = np.dtype(described)
+    x, whole = (
+        rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+        for shape in ((rows, 2), (2 * rows, 6))
+    )
+    expected = whole.copy()
+    expected[..., [*places]] = np.tile(x, (2, 3, 1))[..., [*places]]
+    source, out = (array.view(dtype)[..., 0][[*fields]] for array in (x, whole))
+    assert tileops.tile(source, (2, 3), out=out) is out
+    assert (whole == expected).all()
 
 
 def test_a_masked_view_shares_its_mask_and_leaves_its_input_unchanged():

@@ -75,7 +75,7 @@ def tile(
         If ``copy=False`` and no view exists, or `out` is also given. If `out` overlaps `x`,
         has elements that share memory, is read-only, or is on another device. In PyTorch
         also if a gradient would have to be recorded, or if `x` or `out` has no memory of
-        its own.
+        its own; in CuPy also if records of `out` have gaps between their fields.
     OutputTooLargeError
         If the result is written and exceeds `max_bytes`, or if `max_bytes` is given and the
         size is not known while tracing. If the sizes of the result, zeros left out, multiply
@@ -172,7 +172,7 @@ def expand(
         If ``copy=False`` and the library promises no view, or `out` is also given. If `out`
         overlaps `x`, has elements that share memory, is read-only, or is on another
         device. In PyTorch also if a gradient would have to be recorded, or if `x` or `out`
-        has no memory of its own.
+        has no memory of its own; in CuPy also if records of `out` have gaps between their fields.
     OutputTooLargeError
         If the result is written and exceeds `max_bytes`, or if `max_bytes` is given and the
         size is not known while tracing. If the sizes of the result, zeros left out, multiply

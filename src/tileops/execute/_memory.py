@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from math import gcd
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -26,6 +27,24 @@ class Memory(NamedTuple):
 def word_dtype(word: int) -> Any:
     """Return the dtype in which NumPy moves words fastest: of numbers, if any have this size."""
     return np.dtype(_NUMBERS.get(word, f"V{word}"))
+
+
+@lru_cache(maxsize=256)
+def has_gaps(dtype: Any) -> bool:
+    """Whether records have bytes of no field: padding, or fields that a view of records leaves out.
+
+    In an array that somebody else made, such bytes may hold the data of another array.
+    """
+    if dtype.subdtype is not None:
+        return has_gaps(dtype.base)
+    if dtype.names is None:
+        return False
+    end = 0
+    for field, start in sorted((dtype.fields[n][:2] for n in dtype.names), key=itemgetter(1)):
+        if start > end or has_gaps(field):
+            return True
+        end = max(end, start + field.itemsize)
+    return end < dtype.itemsize  # type: ignore[no-any-return]
 
 
 def address_of(array: Any) -> int:

@@ -13,9 +13,9 @@ from tileops._copies.gpu import Variant
 from tileops._plan import Plan
 from tileops._rules import Operator
 from tileops._texts import type_name
-from tileops.errors import DTypeError
+from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, device
-from tileops.execute._memory import Memory, alignment_of
+from tileops.execute._memory import Memory, alignment_of, has_gaps
 from tileops.execute.array_api import Executor, spread
 
 _CURRENT: AbstractContextManager[Any] = nullcontext()
@@ -65,6 +65,11 @@ class CuPy(Executor):
         """Write through a view of `out` whose axes are split like the plan's."""
         _out.check_class(name, cupy.ndarray, out)
         _out.check_layout(name, x, out, plan.shape)
+        if has_gaps(out.dtype):  # CuPy cannot copy every field alone
+            raise OutputError(
+                f"{name}: the records of out ({out.dtype}) have gaps between their fields, in which "
+                f"other data may lie; pass an array of records without gaps, or omit out="
+            )
         are_runs = x.flags.c_contiguous and out.flags.c_contiguous
         if not (are_runs and _out.are_apart(x.data.ptr, x.nbytes, out.data.ptr, out.nbytes)):
             _out.check_memory(name, _memory(x), _memory(out))

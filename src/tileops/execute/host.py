@@ -34,6 +34,7 @@ from tileops.execute._memory import (
     address_of,
     alignment_of,
     as_array,
+    has_gaps,
     memory_of,
     word_dtype,
 )
@@ -96,7 +97,10 @@ def new(x: Any, plan: Plan) -> Any:
             return _repeated(x, chain).reshape(plan.shape)
     is_large = plan.nbytes >= _AT_HALF_PAGE and not dtype.hasobject
     result = _placed(x, plan) if is_large else np.empty(plan.shape, dtype)
-    write(x, plan, result)
+    if dtype.names is None or dtype.hasobject:
+        write(x, plan, result)
+    else:  # the bytes between fields as well
+        write(_opaque(x), plan, _opaque(result))
     return result
 
 
@@ -137,11 +141,11 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     """Write the repetition of a NumPy array into another array, in the fastest known way."""
     if plan.nbytes == 0:  # NumPy would go through elements of zero bytes one by one
         return
-    dtype = x.dtype
-    has_bytes = not dtype.hasobject
-    if has_bytes and dtype.names is not None:
-        # An assignment field by field would leave in the padding what the memory held before.
-        x, out = (array.view(f"V{dtype.itemsize}") for array in (x, out))
+    has_bytes = not x.dtype.hasobject
+    if has_bytes and x.dtype.names is not None:
+        has_bytes = not has_gaps(x.dtype)  # an assignment leaves the gaps of `out` as they are
+        if has_bytes:
+            x, out = _opaque(x), _opaque(out)
     if has_bytes and plan.nbytes >= _SMALL:
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
@@ -152,6 +156,11 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
                 _write_strided(plan, memory_of(x), memory_of(out), most_threads)
             return
     out.reshape(plan.spread)[...] = x.reshape(plan.split)
+
+
+def _opaque(x: Any) -> Any:
+    """View an array's elements as bytes, because NumPy would copy records field by field."""
+    return x.view(f"V{x.itemsize}")
 
 
 def _contiguous(x: Any, most_threads: int | None) -> Any:
@@ -190,7 +199,7 @@ def _bytes(x: Any) -> Any:
     `ndarray.repeat` would first copy an array that is read-only or misaligned (a small one in less
     time than this takes), and would copy records field by field.
     """
-    words = np.ascontiguousarray(x.view(f"V{x.itemsize}"))
+    words = np.ascontiguousarray(_opaque(x))
     return as_array(Memory(address_of(words), (words.nbytes,), (1,), 1, words), writable=True)
 
 
