@@ -67,8 +67,8 @@ class CuPy(Executor):
         _out.check_layout(name, x, out, plan.shape)
         if has_gaps(out.dtype):  # CuPy cannot copy every field alone
             raise OutputError(
-                f"{name}: the records of out ({out.dtype}) have gaps between their fields, in which "
-                f"other data may lie; pass an array of records without gaps, or omit out="
+                f"{name}: the records of out ({out.dtype}) have gaps between their fields, in "
+                f"which other data may lie; pass an array of records without gaps, or omit out="
             )
         are_runs = x.flags.c_contiguous and out.flags.c_contiguous
         if not (are_runs and _out.are_apart(x.data.ptr, x.nbytes, out.data.ptr, out.nbytes)):
