@@ -202,6 +202,28 @@ def test_characters_and_bytes_are_no_sequences_of_counts(text):
             tileops.tile(np.ones(3), counts)
 
 
+@pytest.mark.library("numpy")
+def test_a_sequence_need_not_be_registered_as_one():
+    """OpenVINO's class of shapes is not; a mapping is no sequence, although it has the methods."""
+
+    class Shape:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, axis):
+            return (2, 3)[axis]
+
+        def __iter__(self):
+            return iter((2, 3))
+
+    assert tileops.tile(np.ones(2), Shape()).shape == (2, 6)
+    assert tileops.expand(np.ones(1), [2, 3]).shape == tileops.expand(np.ones(1), Shape()).shape
+    assert tileops.openvino.tile(np.ones(2), Shape()).shape == (2, 6)
+    for counts in ({0: 2, 1: 3}, {2, 3}):
+        with pytest.raises(tileops.RepeatsTypeError, match="counts must be integers, not bool"):
+            tileops.tile(np.ones(2), counts)
+
+
 class Strange:
     """An array of no known library, of which `numpy.asarray` can make an array."""
 
@@ -228,7 +250,7 @@ class Strange:
             [np.array(2, np.int32)],
             (
                 "Tile-13: repeats[0] has dtype int32; Tile-13 takes int64; pass a tuple of int, "
-                "or convert it"
+                "or an array of int64 of any library"
             ),
         ),
         (

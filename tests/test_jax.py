@@ -56,6 +56,16 @@ def test_traced_counts_must_be_static(jax, call):
     assert jax.jit(call, static_argnums=1)(x, (2, 1)).shape == (2, 3)
 
 
+def test_traced_counts_of_an_onnx_operator_must_be_static_whatever_their_dtype(jax):
+    x, counts = jax.numpy.ones((1, 3)), jax.numpy.array([2, 2], "int32")
+    for call in (tileops.onnx.tile, tileops.onnx.expand):
+        with pytest.raises(TypeError, match=r"traced.*must be static.*static_argnums.*close over"):
+            jax.jit(call)(x, counts)
+        with pytest.raises(TypeError, match=r"has dtype int32; .* int64 of any library"):
+            call(x, counts)
+    assert tileops.onnx.tile(x, np.array([2, 2])).shape == (2, 6)
+
+
 def test_typed_keys_are_repeated(jax):
     key = jax.random.key(7)
     result = tileops.tile(key, (2,))

@@ -649,7 +649,12 @@ for name in ("", ":0", "cpu:", "cpu:8", "cpu:-1", "cpu:00", "nowhere", "nowhere:
 try:
     executor.from_numpy(np.ones(2, np.int64), "cpu:3")
 except ValueError as error:
-    assert str(error) == "it becomes int32; set JAX_ENABLE_X64=1 to keep 64 bits", error
+    assert str(error) == (
+        "it becomes int32; to keep 64 bits, call jax.config.update('jax_enable_x64', True), or "
+        "start Python with JAX_ENABLE_X64=1"
+    ), error
+    jax.config.update("jax_enable_x64", True)
+    assert executor.from_numpy(np.ones(2, np.int64), "cpu:3").dtype == np.int64
     print("done")
 """
     run_on_eight_devices(code)

@@ -1,6 +1,6 @@
 """Read counts: whatever callers pass as repeats or shape becomes a tuple of ints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import islice
 from operator import index
 from typing import Any
@@ -82,10 +82,14 @@ def _read_int64(executor: Executor, array: Any) -> tuple[int, ...] | None:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether a value is a sequence, but not one of characters or bytes."""
-    return isinstance(value, Sequence) and not isinstance(
-        value, str | bytes | bytearray | memoryview
-    )
+    """Whether a value is a sequence, but not one of characters or bytes.
+
+    Some sequences are not registered as such, for example OpenVINO's shapes.
+    """
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
+        return False
+    has_items = isinstance(value, Sized) and isinstance(value, Iterable)
+    return isinstance(value, Sequence) or (has_items and hasattr(value, "__getitem__"))
 
 
 def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:
@@ -201,9 +205,11 @@ def _check_dtype(argument: Argument, where: str, executor: Executor, array: Any)
     if not executor.is_integer(array):
         raise _not_an_integer(argument, where, f"an array of {array.dtype}")
     if argument.dtype is not None:
+        values_of(argument, where, executor, array)  # must be known, whatever their dtype
         raise argument.type_error(
             f"{argument.operator_name}: {argument.name}{where} has dtype {executor.dtype(array)}; "
-            f"{argument.operator_name} takes {argument.dtype}; pass a tuple of int, or convert it"
+            f"{argument.operator_name} takes {argument.dtype}; pass a tuple of int, or an array of "
+            f"{argument.dtype} of any library"
         )
 
 

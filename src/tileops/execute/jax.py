@@ -140,7 +140,10 @@ class Jax(Executor):
         kind, _, number = (device or "").partition(":")
         there = jax.device_put(array, jax.devices(kind or None)[int(number or 0)])
         if there.dtype != array.dtype:
-            raise ValueError(f"it becomes {there.dtype}; set JAX_ENABLE_X64=1 to keep 64 bits")
+            raise ValueError(
+                f"it becomes {there.dtype}; to keep 64 bits, call "
+                f"jax.config.update('jax_enable_x64', True), or start Python with JAX_ENABLE_X64=1"
+            )
         return there
 
     def devices(self) -> list[str]:
