@@ -256,18 +256,14 @@ def test_unsuitable_files_are_refused_by_name(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("before, after", [(b"IDAT", b"\xf0DAT"), (b"MM\0*", b"XX\0*")])
-def test_a_damaged_image_is_refused(tmp_path, before, after):
-    exif = Image.Exif()
-    exif[0x112] = 6  # rotated by 90 degrees
-    Image.new("RGB", (3, 2)).save(tmp_path / "x.webp", exif=exif)
-    Image.new("RGB", (3, 2)).save(tmp_path / "x.png")
-    damaged = [path for path in tmp_path.iterdir() if before in path.read_bytes()]
-    assert damaged
-    for path in damaged:
-        path.write_bytes(path.read_bytes().replace(before, after))
-        done = run("tile", path.name, "y.npy", "--repeats", 2, 2, 1, cwd=tmp_path)
-        refused(done, f"{path.name}: cannot be read as an image")
+def test_a_damaged_image_is_refused(tmp_path):
+    path = tmp_path / "x.png"
+    Image.new("RGB", (3, 2)).save(path)
+    whole = path.read_bytes()
+    assert b"IDAT" in whole
+    path.write_bytes(whole.replace(b"IDAT", b"\xf0DAT"))
+    done = run("tile", "x.png", "y.npy", "--repeats", 2, 2, 1, cwd=tmp_path)
+    refused(done, "x.png: cannot be read as an image")
 
 
 def test_an_image_needs_three_counts(tmp_path):
@@ -502,6 +498,13 @@ def test_the_exif_rotation_of_a_photograph_is_applied(tmp_path):
     image.save(tmp_path / "x.jpg", exif=exif)
     assert run("tile", "x.jpg", "y.png", "--repeats", 1, 1, 1, cwd=tmp_path).returncode == 0
     assert pixels(tmp_path / "y.png").shape == (8, 4, 3)
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_an_image_whose_exif_is_broken_is_read_as_it_lies(tmp_path, suffix):
+    path = tmp_path / f"x.{suffix}"
+    Image.new("RGB", (8, 4)).save(path, exif=b"Exif\0\0broken")
+    assert _files.read(path).shape == (4, 8, 3)
 
 
 def test_values_that_a_format_would_change_are_refused(tmp_path):

@@ -137,10 +137,20 @@ def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
                 f"{path}: its {image.height} by {image.width} pixels take {nbytes} bytes in "
                 f"memory, more than --max-bytes {max_bytes}; raise it"
             )
-        ImageOps.exif_transpose(image, in_place=True)
+        if _has_readable_exif(image):
+            ImageOps.exif_transpose(image, in_place=True)
         image.load()
     pixels = np.asarray(image if image.mode == mode else image.convert(mode))
     return pixels if pixels.ndim > 2 else pixels[:, :, np.newaxis]  # noqa: PLR2004
+
+
+def _has_readable_exif(image: ImageFile.ImageFile) -> bool:
+    """Whether Pillow can read what an image says about its orientation, if it says anything."""
+    try:
+        image.getexif()
+    except Exception:  # noqa: BLE001 (Pillow raises errors of many types)
+        return False
+    return True
 
 
 def _plain_mode(path: Path, image: ImageFile.ImageFile) -> str:
