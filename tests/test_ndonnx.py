@@ -8,6 +8,12 @@ import tileops
 pytestmark = pytest.mark.library("ndonnx")
 
 
+def test_the_reference_evaluator_refuses_a_library_that_numpy_cannot_read():
+    text = "^the library 'ndonnx' does not give values to NumPy.*pass another library"
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        tileops.onnx.reference.ops("ndonnx")
+
+
 @pytest.mark.parametrize(
     "values",
     [

@@ -480,6 +480,20 @@ threading.Thread(target=lambda: (threading.main_thread().join(), copy())).start(
     assert done.stderr == ""
 
 
+def test_a_copy_is_made_after_python_has_lost_its_own_functions():
+    """An object of the main module may be finalized that late."""
+    code = """
+import numpy as np, tileops
+class Late:
+    def __del__(self, tile=tileops.tile, x=np.ones(10**6), print=print):
+        print(tile(x, 10).shape, flush=True)
+late = Late()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "(10000000,)\n"
+    assert done.stderr == ""
+
+
 def test_callers_in_many_threads_do_not_disturb_each_other(x):
     arrays = [x + i for i in range(6)]
     with ThreadPoolExecutor(6) as pool:

@@ -608,6 +608,14 @@ def test_an_empty_out_needs_no_address(torch):
     assert gradient.shape == (0,)
 
 
+@pytest.mark.filterwarnings("error")
+def test_out_is_refused_for_fake_tensors_even_where_warnings_are_errors(torch):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(), pytest.raises(tileops.OutputError, match="without an address"):
+        tileops.tile(torch.ones(200, 300), (3, 3), out=torch.ones(600, 900))
+
+
 def test_a_torch_without_a_private_name_makes_all_copies_itself():
     """The private names tell what else observes an operation; a later version may lack them."""
     code = """

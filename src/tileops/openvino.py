@@ -75,9 +75,9 @@ def tile(data: Any, repeats: Any) -> Any:
     Notes
     -----
     The specification [1]_ says nothing about negative counts. OpenVINO 2026.4 infers a
-    size of 0 for them, and so does this function. In a program that PyTorch compiles or
-    exports, a count that is read from data must not be negative; nor, in an exported program, one
-    that is computed from sizes.
+    size of 0 for them, and so does this function. In compiled and exported programs of PyTorch,
+    a count that is read from data must not be negative; nor, in exported programs of PyTorch
+    and JAX, one that is computed from sizes.
 
     References
     ----------

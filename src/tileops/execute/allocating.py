@@ -81,7 +81,7 @@ def _huge_page() -> int:
         if "[never]" in _read("enabled"):
             return 0
         return int(_read("hpage_pmd_size"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, NameError):  # while Python shuts down, `open` has no name any more
         return 0
 
 

@@ -189,5 +189,5 @@ def address(x: Any) -> int:
     """Return the address of the first element, or 0 for a tensor without memory of its own."""
     try:
         return x.data_ptr()  # type: ignore[no-any-return]
-    except RuntimeError:
+    except (RuntimeError, UserWarning):  # PyTorch warns if the tensor is fake
         return 0

@@ -39,6 +39,17 @@ def _check_makes_arrays(executor: Executor) -> None:
         raise TypeError(f"its asarray makes a {type_name(type(made))}, which is {owner}")
 
 
+def check_gives_values(executor: Executor) -> None:
+    """Refuse a library whose arrays NumPy cannot read."""
+    try:
+        executor.to_numpy(executor.from_numpy(np.zeros(1), None))
+    except Exception as error:  # each library raises errors of its own
+        raise UnsupportedError(
+            f"the library {executor.library!r} does not give values to NumPy, in which all other "
+            f"nodes run ({error}); pass another library, such as 'numpy'"
+        ) from error
+
+
 def to_library(owner: str, value: Any, executor: Executor, device: str | None) -> Any:
     """Copy a NumPy array into a library; an array of the library stays as it is."""
     found = execute.executor_of(owner, value)

@@ -6,7 +6,7 @@ from onnx.reference.op_run import OpRun
 
 from tileops.errors import TileOpsError
 from tileops.execute.array_api import Executor
-from tileops.onnx._carrying import executor_for, to_host
+from tileops.onnx._carrying import check_gives_values, executor_for, to_host
 from tileops.onnx._nodes import run_node
 
 __all__ = ["ops"]
@@ -33,7 +33,7 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     Raises
     ------
     UnsupportedError
-        If there is no such library.
+        If there is no such library, or NumPy cannot read its arrays.
     TileOpsError
         By the evaluator's ``run``: if an operator refuses its inputs; the message names the
         node. Inside a subgraph the evaluator wraps those errors that are TypeErrors.
@@ -65,6 +65,7 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     [array([[-1., -1.]], dtype=float32)]
     """
     executor = executor_for(library)
+    check_gives_values(executor)
     own = {"__module__": __name__, "executor": executor}
     return [type(name, (_RunOnLibrary,), own) for name in ("Tile", "Expand")]
 
