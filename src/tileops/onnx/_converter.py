@@ -32,7 +32,7 @@ _MARK = "~"
 like this, although some that it adds begin with a name of the model."""
 
 
-def convert(model: Any, version: int, original: Any) -> Any:
+def convert(model: onnx.ModelProto, version: int, original: onnx.ModelProto) -> onnx.ModelProto:
     """Convert a model to another opset, and declare types as the original does."""
     marked = deepcopy(model)
     for graph in graphs_in(marked.graph):

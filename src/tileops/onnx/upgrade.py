@@ -48,7 +48,7 @@ the time would grow with the square of the model's length if each Tile-1 could n
 own. The repeats of any Tile-1 that is left are computed when the model runs."""
 
 
-def upgrade(model: Any) -> Any:
+def upgrade(model: onnx.ModelProto) -> onnx.ModelProto:
     """Rewrite each Tile-1 of a model as Tile-13, and raise its opset to 13.
 
     All other nodes are converted by ``onnx.version_converter``, which has no adapter
