@@ -232,8 +232,7 @@ COMPARISONS = {
         numpy_out,
         numpy_out_limit,
         assignment="`np.copyto`",
-        note="`np.tile` has no `out=`: it makes new memory in each call, and the others do not. "
-        "`np.copyto` writes a broadcast view of the array to the same `out=`.",
+        note="`np.tile` has no `out=`: it makes new memory in each call, and tileops does not.",
     ),
     "numpy_expand": Comparison(
         "NumPy, `expand(copy=True)`",
@@ -252,8 +251,7 @@ COMPARISONS = {
         torch_out_limit,
         has_pauses=True,
         assignment="`Tensor.copy_`",
-        note="`torch.tile` has no `out=`: it makes new memory in each call, and the others do not. "
-        "`Tensor.copy_` writes a broadcast view of the array to the same `out=`.",
+        note="`torch.tile` has no `out=`: it makes new memory in each call, and tileops does not.",
     ),
     "torch_expand": Comparison(
         "PyTorch, `expand(copy=True)`",

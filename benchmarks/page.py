@@ -53,7 +53,7 @@ def markdown(results: Results, plots: list[str]) -> str:
 
 
 def _parts(results: Results, plots: list[str]) -> Iterator[str]:
-    yield INTRODUCTION.format(processor=results.facts.get("cpu_model_name", "of unknown name"))
+    yield INTRODUCTION.format(processor=results.processor())
     yield from _machine(results)
     for name, section in SECTIONS.items():
         if not results.groups(name):

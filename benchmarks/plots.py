@@ -155,7 +155,7 @@ def _workloads(results: Results, path: Path) -> None:
         if limit is not None:
             memory = "in use" if panel.fills == limits.IN_USE else "of new memory"
             mark_limit(ax, limit, f"fill of 64 MiB {memory}")
-    figure.suptitle(str(results.facts.get("cpu_model_name", "CPU")), fontsize=12)
+    figure.suptitle(results.processor(), fontsize=12)
     figure.supylabel("GB/s of result", fontsize=10)
     figure.tight_layout()
     _save(figure, path)

@@ -110,6 +110,11 @@ class Results:
         suite = pyperf.BenchmarkSuite(list(self.benchmarks(section).values()))
         return dict(suite.get_metadata())
 
+    def processor(self) -> str:
+        """Name the processor, with what tells processors of one name apart."""
+        facts = (self.facts.get(name) for name in ("cpu_model_name", "cpu_kind"))
+        return ", ".join(str(fact) for fact in facts if fact) or "of unknown name"
+
     def keys(self, section: str, group: str | None = None) -> Iterator[Key]:
         """Go over what a section has, in the order in which it was measured."""
         for key in self._benchmarks:

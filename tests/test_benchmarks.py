@@ -45,20 +45,14 @@ def test_the_page_about_gpus_matches_the_results():
     assert (folder / "gpu.md").read_text() == markdown(results)
 
 
-_ON_CPUS = (
-    ("NumPy, new memory", "np.tile"),
-    ("NumPy, `out=` used again", "np.tile"),
-    ("PyTorch, new memory", "torch.tile"),
-    ("PyTorch, `out=` used again", "torch.tile"),
-)
-_QUOTED = (
-    *(("cpu.md", result, result, native) for result, native in _ON_CPUS),
-    *(("intel/cpu.md", result, result, native) for result, native in _ON_CPUS),
-    ("gpu.md", "torch, tile", "PyTorch", "torch.tile"),
-    ("gpu.md", "cupy, tile", "CuPy", "cupy.tile"),
-)
-"""What the README's table of speed quotes, in its order: page, table of the page, and the words of
-the README for what is compared with what."""
+_PAGES = {
+    "EPYC (Zen 4)": "cpu.md",
+    "EPYC (Zen 3)": "zen3/cpu.md",
+    "Xeon": "intel/cpu.md",
+    "H200": "gpu.md",
+}
+_TABLES = {"PyTorch, new memory": "torch, tile", "CuPy, new memory": "cupy, tile"}
+"""The tables of the page about GPUs; those of the others have the titles of the README's rows."""
 
 
 @pytest.mark.library("numpy")
@@ -66,26 +60,37 @@ def test_the_readme_quotes_the_figures_of_the_pages():
     from benchmarks.workloads import WORKLOADS
 
     readme = (ROOT / "README.md").read_text()
-    quoted = readme.split("| lowest | geometric mean | highest |\n")[1].split("\n\n")[0]
-    _, *lines = quoted.splitlines()
+    header, *rows = _cells("| result" + readme.split("\n| result")[1].split("\n\n")[0])
+    assert header == ["result", "compared with", *_PAGES]
     means = []
-    for line, (page, table, result, native) in zip(lines, _QUOTED, strict=True):
-        text = (ROOT / "docs" / "benchmarks" / page).read_text().split(f"### {table}\n")[1]
-        ratios = _ratios(text.split("\n#")[0])
-        of_each = [ratios[workload.name] for workload in WORKLOADS]
-        means.append(ratios["geometric mean"])
-        quote = f"{min(of_each):.1f} | **{means[-1]:.2f}** | {max(of_each):.1f}"
-        assert line.endswith(f" | {result} | `{native}` | {quote} |")
+    for result, native, *quotes in rows:
+        for quote, page in zip(quotes, _PAGES.values(), strict=True):
+            is_gpu = page == "gpu.md"
+            text = (ROOT / "docs" / "benchmarks" / page).read_text()
+            title = _TABLES.get(result) if is_gpu else result
+            _, found, rest = text.partition(f"\n### {title}\n")
+            table = _cells(rest.split("\n#")[0])
+            column = "ratio" if native.endswith(".tile`") else f"to {native}"
+            if not found or column not in table[0]:
+                assert quote == ""
+                continue
+            ratios = {row[0]: float(row[table[0].index(column)]) for row in table[1:] if row[-1]}
+            of_each = [ratios[workload.name] for workload in WORKLOADS]
+            mean = ratios["geometric mean"]
+            least_to_most = f"{min(of_each):.1f} to {max(of_each):.1f}"
+            assert quote.replace("*", "") == f"{mean:.2f} ({least_to_most})"
+            if column == "ratio":
+                means.append(mean)
     words = " ".join(readme.split())
     assert f"written {min(means):.1f} to {max(means):.1f} times as fast" in words
     assert f"results of {len(WORKLOADS)} workloads" in words
 
 
-def _ratios(text):
-    """Return the ratio of each row of a page's table, by the row's name."""
+def _cells(text):
+    """Return the cells of a Markdown table, its header first, without its line of dashes."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    header, _, *rows = ([cell.strip(" *") for cell in line.split("|")[1:-1]] for line in lines)
-    return {row[0]: float(row[header.index("ratio")]) for row in rows}
+    rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in lines]
+    return rows[:1] + rows[2:]
 
 
 @pytest.mark.library("torch")

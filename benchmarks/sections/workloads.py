@@ -16,6 +16,10 @@ _FILL = (
     "The fill writes a constant byte to as many bytes as the result has, in memory of the same "
     "kind and in the same rounds. "
 )
+_ASSIGNMENT = (
+    " {0} writes a broadcast view of the array into the same memory in one call; the last column "
+    "is its time divided by that of tileops."
+)
 _TWIN = (
     "Both sides run the same kernel. So that the noise can be seen, each round times the native "
     "call twice: the last column is the ratio of these two times, which would be 1 on a silent "
@@ -83,7 +87,7 @@ def _table(results: Results, group: str) -> Table:
         f"{comparison.native} against tileops on the same array. The ratio is the time of "
         f"{comparison.native} divided by the time of tileops: above 1, tileops is faster. "
         f"{_FILL if comparison.limit else ''}{_TWIN if comparison.has_twin else ''}"
-        f"{comparison.note}",
+        f"{comparison.note}{_ASSIGNMENT.format(comparison.assignment) if is_assigned else ''}",
         (
             *("workload", "MB", "native GB/s", "tileops GB/s"),
             *((f"{comparison.assignment} GB/s",) if is_assigned else ()),
