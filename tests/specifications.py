@@ -615,9 +615,18 @@ def _(xp, tile):
     assert result.dtype == make(xp, sizes)[1].dtype
 
 
-@rule(DIRECTML, f"{DML}, Tensor support", "4 dimensions; from level 3.1 on, 1 to 8")
+@rule(DIRECTML[:2], f"{DML}, Tensor support", "4 dimensions")
 def _(xp, tile):
-    taken = (4,) if tile.level in ("1.0", "2.1") else range(1, 9)
+    check_ranks(xp, tile, [4])
+
+
+@rule(DIRECTML[2:], f"{DML}, Tensor support", "1 to 8 dimensions")
+def _(xp, tile):
+    check_ranks(xp, tile, range(1, 9))
+
+
+def check_ranks(xp, tile, taken):
+    """Tile arrays of every rank up to 9, of which only some are taken."""
     for rank in range(10):
         bits, x = make(xp, (1,) * rank)
         if rank in taken:
