@@ -80,6 +80,26 @@ def test_a_call_is_exported_as_one_node(kind, call):
         assert [node.op_type for node in proto.graph.node] == [kind]
 
 
+@pytest.mark.parametrize("is_copied", [None, True])
+def test_sizes_of_an_expand_may_be_data(is_copied):
+    """In the exported model, the input's axis stays, whether its size or 1 is asked for."""
+    import onnxruntime
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x, sizes):
+            return tileops.expand(x, sizes.tolist(), copy=is_copied) + 1
+
+    x, model = torch.arange(3.0).reshape(1, 3), Model()
+    proto = export(torch, model, x, torch.tensor([4, 3]), dynamic=None)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    names = [given.name for given in session.get_inputs()]
+    for sizes in (4, 3), (2, 1), (0, 3), (1, 1):
+        values = x.numpy(), np.array(sizes)
+        (result,) = session.run(None, dict(zip(names, values, strict=True)))
+        assert np.array_equal(result, model(x, torch.tensor(sizes)).numpy())
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Converting a tensor to a Python")
 def test_a_traced_model_serves_other_sizes(tmp_path):
     """The exporter without TorchDynamo and OpenVINO's converter trace models in this way."""
