@@ -1,5 +1,9 @@
 """Whole models on ONNX's reference evaluator, with this package's Tile and Expand."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import onnx.inliner
@@ -40,6 +44,24 @@ def test_a_model_with_other_operators_runs(evaluator, rng):
     )
     assert np.array_equal(y, np.tile(keys, (1, 2, 1, 1)) @ query.T)
     assert np.array_equal(scale, np.full((5, 4), 0.5, np.float32))
+
+
+@pytest.mark.library("jax")
+def test_the_operators_run_in_jax_without_64_bits():
+    """The evaluator's values are float32, and its counts stay in NumPy."""
+    code = """
+import numpy as np, onnx, tileops
+from onnx.reference import ReferenceEvaluator
+model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 13]>'
+    'wall (float[h, w] x, int64[2] r) => (float[a, b] y) { y = Tile (x, r) }')
+evaluator = ReferenceEvaluator(model, new_ops=tileops.onnx.reference.ops("jax"))
+print(evaluator.run(None, {"x": np.ones((1, 2), np.float32), "r": np.array([3, 1])})[0].shape)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_ENABLE_X64"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.stdout == "(3, 2)\n", done.stderr
 
 
 def test_bits_survive_in_the_evaluator(evaluator, rng):
