@@ -195,12 +195,8 @@ def describe_run(command: str) -> dict[str, str | int]:
     facts = {name: collected[name] for name in _ABOUT_THE_MACHINE if name in collected}
     facts["date"] = str(facts["date"]).partition(".")[0]
     facts["machine"] = platform.machine()
-    kind = _cpu_kind()
-    if kind:
-        facts["cpu_kind"] = kind
-    huge_pages = _huge_pages()
-    if huge_pages:
-        facts["huge_pages"] = huge_pages
+    found = {"cpu_kind": _cpu_kind(), "huge_pages": _huge_pages()}
+    facts |= {name: fact for name, fact in found.items() if fact}
     facts["command"] = command
     facts["tileops_version"] = tileops.__version__
     for package in PACKAGES:

@@ -217,7 +217,7 @@ def test_a_sequence_need_not_be_registered_as_one():
             return iter((2, 3))
 
     assert tileops.tile(np.ones(2), Shape()).shape == (2, 6)
-    assert tileops.expand(np.ones(1), [2, 3]).shape == tileops.expand(np.ones(1), Shape()).shape
+    assert tileops.expand(np.ones(1), Shape()).shape == (2, 3)
     assert tileops.openvino.tile(np.ones(2), Shape()).shape == (2, 6)
     for counts in ({0: 2, 1: 3}, {2, 3}):
         with pytest.raises(tileops.RepeatsTypeError, match="counts must be integers, not bool"):

@@ -65,7 +65,7 @@ class CuPy(Executor):
         """Write through a view of `out` whose axes are split like the plan's."""
         _out.check_class(name, cupy.ndarray, out)
         _out.check_layout(name, x, out, plan.shape)
-        if has_gaps(out.dtype):  # CuPy cannot copy every field alone
+        if out.dtype.names is not None and has_gaps(out.dtype):  # CuPy cannot copy each field alone
             raise OutputError(
                 f"{name}: the records of out ({out.dtype}) have gaps between their fields, in "
                 f"which other data may lie; pass an array of records without gaps, or omit out="

@@ -141,11 +141,12 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
     """Write the repetition of a NumPy array into another array, in the fastest known way."""
     if plan.nbytes == 0:  # NumPy would go through elements of zero bytes one by one
         return
-    as_bytes = not x.dtype.hasobject
-    if as_bytes and x.dtype.names is not None:
-        as_bytes = not has_gaps(x.dtype)  # an assignment leaves the gaps of `out` as they are
-        if as_bytes:
-            x, out = _opaque(x), _opaque(out)
+    dtype = x.dtype
+    are_records = dtype.names is not None
+    # An assignment leaves what lies in the gaps of `out` as it is.
+    as_bytes = not (dtype.hasobject or (are_records and has_gaps(dtype)))
+    if as_bytes and are_records:
+        x, out = _opaque(x), _opaque(out)
     if as_bytes and plan.nbytes >= _SMALL:
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
