@@ -227,7 +227,7 @@ class Torch(Executor):
             raise DTypeError(
                 f"{name}: out= works between dense tensors that are not quantised; omit out="
             )
-        if is_recording() and (x.requires_grad or out.requires_grad):
+        if (x.requires_grad or out.requires_grad) and is_recording():
             raise OutputError(
                 f"{name}: out= records no gradient, and the input or out requires one; "
                 f"omit out=, or call under torch.no_grad()"
