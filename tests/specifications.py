@@ -209,7 +209,11 @@ def _(xp, tile):
                 tile(x, repeats)
 
 
-@rule(TILE, "onnx-tile.txt, Tile - {}, Inputs", "a count is a number of copies: 0 or more")
+@rule(
+    TILE,
+    "onnx-tile.txt, Tile - {}, Inputs; silent on 0 and on negative counts",
+    "a count is a number of copies: 0 or more",
+)
 def _(xp, tile):
     for shape in ((2, 3), (0, 3)):
         bits, x = make(xp, shape)
@@ -294,7 +298,7 @@ def _(xp, tile):
 
 @rule(
     ("Tile-1",),
-    "onnx-tile.txt, Tile - 1, Inputs",
+    "onnx-tile.txt, Tile - 1, Inputs; silent on 0 and on negative counts",
     "tiles is a number of copies: whole, 0 or more",
 )
 def _(xp, tile):
@@ -306,8 +310,23 @@ def _(xp, tile):
         for tiles in (-1, -2.0, np.float32(-1)):
             with refused(tileops.RepeatsError, r"^Tile-1: axis 1: tiles is -\d; .*negative"):
                 tile(x, tiles, 1)
-        with refused(tileops.RepeatsError, r"^Tile-1: tiles has shape \(2,\).*one element"):
-            tile(x, np.array([1, 2]), 0)
+
+
+@rule(
+    ("Tile-1",),
+    "onnx-tile.txt, Tile - 1, Inputs; silent on their shapes",
+    "tiles and axis have one element each, in any number of dimensions",
+)
+def _(xp, tile):
+    bits, x = make(xp, (2, 3))
+    for rank in range(4):
+        two, zero = (np.full((1,) * rank, value, np.float32) for value in (2, 0))
+        variants.assert_moved(xp, x, tile(x, two, zero), reference.tiled(bits, (2, 1)))
+    for wrong in (np.array([1, 2]), np.zeros((0,), np.int64), np.ones((1, 2), np.float32)):
+        with refused(tileops.RepeatsError, r"^Tile-1: tiles has shape \(.*one element"):
+            tile(x, wrong, 0)
+        with refused(tileops.ShapeError, r"^Tile-1: axis has shape \(.*one element"):
+            tile(x, 1, wrong)
 
 
 @rule(
@@ -438,8 +457,16 @@ def _(xp, operator):
     return None if found else "no such type"
 
 
-@rule(("Tile-1", *TILE), "onnx-tile.txt, Tile - {}, Outputs", "the output is a tensor of its own")
-@rule(EXPAND, "onnx-expand.txt, Expand - {}, Outputs", "the output is a tensor of its own")
+@rule(
+    ("Tile-1", *TILE),
+    "onnx-tile.txt, Tile - {}, Outputs; silent on shared memory",
+    "the output is a tensor of its own",
+)
+@rule(
+    EXPAND,
+    "onnx-expand.txt, Expand - {}, Outputs; silent on shared memory",
+    "the output is a tensor of its own",
+)
 def _(xp, operator):
     _, x = make(xp, (2, 1))
     for counts in ((1, 0), (4, 1)) if operator.name == "Tile-1" else ([(1, 1)], [(1, 4)]):
@@ -511,6 +538,15 @@ def _(xp, tile):
     for repeats in (np.array([2.0]), [2.0], np.array([True]), [True], "2"):
         with refused(tileops.RepeatsTypeError, r"^OpenVINO Tile-1: repeats"):
             tile(x, repeats)
+
+
+@rule(
+    OPENVINO,
+    "the text is silent; OpenVINO 2026.4 refuses any other on the CPU",
+    "repeats have one dimension",
+)
+def _(xp, tile):
+    _, x = make(xp, (2, 3))
     for repeats in (2, np.array(2), np.array([[2]])):
         with refused(tileops.RepeatsError, r"^OpenVINO Tile-1: repeats .*one-dimensional"):
             tile(x, repeats)

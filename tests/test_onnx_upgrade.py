@@ -588,6 +588,26 @@ def test_errors_name_what_cannot_be_converted():
         upgrade(ancient)
 
 
+def test_a_node_in_a_branch_is_converted_as_its_error_says():
+    def added(term):
+        return parse_model(
+            '<ir_version: 4, opset_import: ["": 1]> g (float[2, 3] x, bool c) => (float[a, b] y) '
+            "<float[1] two = {2.0}, float[1] one = {1.0}> { y = If (c) <"
+            f"then_branch = th () => (float[d, e] p) {{ {term} }},"
+            "else_branch = el () => (float[f, h] q) { q = Identity (x) }> }"
+        )
+
+    text = r"declare the shapes of that node's inputs \(where one comes from outside, of a copy"
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        upgrade(added("t = Tile (x, two, one)  p = Add <broadcast = 1> (t, two)"))
+    upgraded = upgrade(
+        added("t = Tile (x, two, one)  copy = Identity (two)  p = Add <broadcast = 1> (t, copy)")
+    )
+    x = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    (y,) = ReferenceEvaluator(upgraded).run(None, {"x": x, "c": np.array(True)})
+    assert y.tolist() == (np.concatenate([x, x], 1) + 2).tolist()
+
+
 def test_external_data_are_not_followed(tmp_path):
     model = constant()
     tensor = numpy_helper.from_array(np.ones(1, np.float32), "w")
@@ -758,6 +778,27 @@ def test_a_tile_1_in_a_branch_of_a_function_is_refused():
         upgrade(model)
     inlined = onnx.inliner.inline_local_functions(model, True)
     assert upgrade(inlined).opset_import[0].version == 13
+
+
+def test_a_function_of_another_opset_is_written_for_the_models_first():
+    def model(opset, tile):
+        return parse_model(
+            '<ir_version: 8, opset_import: ["": 5, "f": 1]> '
+            "g (float[2] x, float t, float a, int64[1] r) => (float[n] z) "
+            "{ y = Tile (x, t, a)  z = f.wall (y, t, a, r) }"
+            f'<domain: "f", opset_import: ["": {opset}]> wall (x, t, a, r) => (y) '
+            f"{{ y = Tile ({tile}) }}"
+        )
+
+    with pytest.raises(
+        tileops.UnsupportedError,
+        match=r"for a function of another opset, write the function for the model's opset first$",
+    ):
+        upgrade(model(13, "x, r"))
+    with pytest.raises(RuntimeError, match="No Adapter"):
+        onnx.inliner.inline_local_functions(model(13, "x, r"), True)
+    upgraded = upgrade(onnx.inliner.inline_local_functions(model(5, "x, t, a"), True))
+    assert [node.op_type for node in upgraded.graph.node].count("Tile") == 2
 
 
 def test_functions_beside_a_tile_1_are_refused_and_others_kept():

@@ -20,8 +20,12 @@ from tileops.onnx._models import (
     own_opsets,
 )
 
-INLINE = "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner"
-"""The call that turns functions, also those of another opset, into nodes of the graph."""
+INLINE = (
+    "onnx.inliner.inline_local_functions(model, True), after import onnx.inliner; where that fails "
+    "for a function of another opset, write the function for the model's opset first"
+)
+"""The call that turns functions into nodes of the graph. Those of another opset it converts, for
+which ONNX may lack an adapter, or the types of constants."""
 
 
 def opset_of(model: Any) -> int:

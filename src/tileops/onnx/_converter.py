@@ -60,10 +60,13 @@ def _not_converted(model: Any, version: int, error: Exception) -> UnsupportedErr
     text = str(_refusal(model, refused, version) or error).rpartition("` failed: ")[2]
     if refused:
         node = nodes[refused - 1]
-        what = "it, or a node inside it," if inner_graphs(node) else "it"
+        what, inputs = "it", "its inputs"
+        if inner_graphs(node):
+            what = "it, or a node inside it,"
+            inputs = "that node's inputs (where one comes from outside, of a copy by Identity)"
         return UnsupportedError(
             f"{name_of(node)}: onnx.version_converter cannot convert {what} to opset {version}: "
-            f"{text}; declare the shapes of its inputs as numbers or, if there is no adapter, "
+            f"{text}; declare the shapes of {inputs} as numbers or, if there is no adapter, "
             f"replace it before the upgrade"
         )
     return UnsupportedError(

@@ -342,7 +342,7 @@ def _check_input(name: str, value: Any, declared: Any) -> None:
     if expected is not None and executor.dtype(value) != expected:
         raise DTypeError(
             f"input {name!r} has dtype {executor.dtype(value)}; the model declares {expected}; "
-            f"convert it"
+            f"convert it, or pass a NumPy array of that dtype"
         )
     dims = dims_of(declared)
     if dims is not None:
