@@ -387,6 +387,63 @@ def test_an_interrupt_reaches_the_caller_after_all_work_has_stopped():
     assert sorted(work.done) == [0, 1]
 
 
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupted_copy_keeps_no_array():
+    began = threading.Event()
+
+    class Held:
+        def __call__(self, _):
+            if is_main():
+                began.wait(10)
+            else:
+                began.set()
+                time.sleep(0.1)  # the caller is waiting by now
+                os.kill(os.getpid(), signal.SIGINT)
+
+    work = Held()
+    alive = weakref.ref(work)
+    gc.disable()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            _threads.share(work, range(2), 2)
+        del work, caught
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system cannot hold signals")
+def test_interrupts_that_come_at_once_reach_the_caller_after_all_work_has_stopped():
+    """Python raises the first, and each of the others at the next function that begins."""
+    numbers, began = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP), threading.Event()
+
+    def interrupt(_):
+        if is_main():
+            began.wait(10)
+            signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+            for number in numbers:
+                signal.pthread_kill(threading.get_ident(), number)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+        else:
+            began.set()
+            time.sleep(0.1)
+
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    work = Busy(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _threads.share(work, range(8), 2)
+        assert work.now == 0
+        assert not _threads._in_progress
+        assert len(work.done) < 8
+        done = len(work.done)
+        time.sleep(0.2)
+        assert len(work.done) == done
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("most", [0, 2])
 def test_a_copy_completes_with_fewer_threads_than_requested(monkeypatch, most):
     started = []
@@ -549,7 +606,7 @@ def test_a_child_forked_during_a_copy_waits_for_no_helper(caller):
         signal.signal(signal.SIGUSR1, before)
     assert not message
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
-    assert not _threads._shared
+    assert not _threads._in_progress
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -637,7 +694,7 @@ def test_a_helper_that_reports_its_end_is_no_longer_counted():
 
     class Ended:
         def put(self, _):
-            counted.append(len(shared._helpers))
+            counted.append(len(shared._working))
 
     shared._ended = Ended()
     shared.help(1)
@@ -649,7 +706,7 @@ def test_a_copy_is_registered_for_forks_before_a_helper_begins(monkeypatch):
     known, start = [], _threads._Pool.start
 
     def watched(pool, jobs):
-        known.extend(job.func.__self__ in _threads._shared for job in jobs)
+        known.extend(job.func.__self__ in _threads._in_progress for job in jobs)
         start(pool, jobs)
 
     monkeypatch.setattr(_threads._Pool, "start", watched)
@@ -682,11 +739,11 @@ def test_a_forked_child_forgets_copies_of_the_parents_other_threads():
         target=_threads.share, args=(lambda _: is_over.wait(20), range(2), 1), daemon=True
     )
     copy.start()
-    while not _threads._shared:
+    while not _threads._in_progress:
         time.sleep(0.01)
     child = fork()
     if child == 0:
-        os._exit(len(_threads._shared))
+        os._exit(len(_threads._in_progress))
     is_over.set()
     copy.join(20)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -127,15 +127,19 @@ def share(work: Callable[[_T], None], items: Iterable[_T], threads: int) -> None
     """
     shared = _Shared([partial(work, item) for item in items], threads)
     try:
-        _shared.append(shared)
+        _in_progress.append(shared)
         _pool.start([partial(shared.help, own) for own in range(1, threads)])
         shared.take(0)
     finally:
+        # An interrupt may come before the first line of `close`, and others that were pending with
+        # it before that of the next.
         try:
             shared.close()
-        except BaseException:  # an interrupt may have come before the first line of `close`
-            shared.close()
-            raise
+        finally:
+            try:
+                shared.close()
+            finally:
+                shared.close()
     if shared.error is not None:
         try:
             raise shared.error
@@ -152,7 +156,8 @@ class _Shared:
         # leave it locked.
         bounds = [ceil(len(work) * thread / threads) for thread in range(threads + 1)]
         self._pending = [deque(work[start:stop]) for start, stop in pairwise(bounds)]
-        self._helpers, self._ended = list[None](), SimpleQueue[None]()
+        # The length of this list counts the helpers at work: append and pop are atomic, += is not.
+        self._working, self._ended = list[None](), SimpleQueue[None]()
         self.error: BaseException | None = None
 
     def take(self, own: int) -> None:
@@ -171,13 +176,13 @@ class _Shared:
         A helper counts itself before it takes work, and `close` waits for helpers after it has
         removed all pending work. So no helper is overlooked.
         """
-        self._helpers.append(None)
+        self._working.append(None)
         try:
             self.take(own)
         except BaseException as error:  # noqa: BLE001 (`share` raises it in the caller's thread)
             self.error = error
         finally:
-            self._helpers.pop()
+            self._working.pop()
             self._ended.put(None)
 
     def close(self) -> None:
@@ -192,29 +197,32 @@ class _Shared:
                     pending.clear()
                 # An interrupt may lose an entry that is taken here. That does no harm, because each
                 # helper that is still counted has yet to put an entry of its own.
-                while self._helpers:
+                while self._working:
                     self._ended.get()
-                if self in _shared:
-                    _shared.remove(self)
+                if self in _in_progress:
+                    _in_progress.remove(self)
                 break
             except BaseException as error:  # noqa: BLE001
                 interrupt = error
         if interrupt is not None:
-            raise interrupt
+            try:
+                raise interrupt
+            finally:
+                interrupt = None  # its traceback refers to this frame
 
     def forget_helpers(self) -> None:
         """Stop waiting for helpers, which do not exist in a forked child."""
-        if self._helpers:
+        if self._working:
             self.error = RuntimeError(
                 "the process forked during this copy, and the threads that shared it do not "
                 "exist in the child: the result is not complete there; fork outside of signal "
                 "handlers, or copy under tileops.single_threaded()"
             )
-        self._helpers.clear()
+        self._working.clear()
         self._ended.put(None)  # for a `close` that waits
 
 
-_shared: list[_Shared] = []
+_in_progress: list[_Shared] = []
 """The work that all threads share now. Only a signal handler can fork in the midst of it."""
 
 
@@ -297,9 +305,9 @@ def _forget() -> None:
     """Forget the threads, which a fork does not copy, and have the variable read anew."""
     global _pool, _allowed
     _pool, _allowed = _Pool(), None
-    for shared in _shared:
+    for shared in _in_progress:
         shared.forget_helpers()
-    _shared.clear()
+    _in_progress.clear()
 
 
 if hasattr(os, "register_at_fork"):
