@@ -1035,5 +1035,5 @@ def test_options_of_wrong_types_or_values_are_refused(backend):
     with pytest.raises(tileops.UnsupportedError, match="the library is list"):
         tileops.onnx.backend.for_library(["numpy"])
     assert not backend.supports_device(None)
-    with pytest.raises(tileops.UnsupportedError, match="the device is 0"):
+    with pytest.raises(tileops.UnsupportedError, match="the device is int 0"):
         backend.run_node(node, [np.ones(1)], 0)

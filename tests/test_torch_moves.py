@@ -181,7 +181,7 @@ def test_an_interrupted_write_to_out_is_noticed_by_autograd(torch, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tileops.execute.torch_bytes._move_bytes", interrupted)
+    monkeypatch.setattr("tileops.execute.torch.move", interrupted)
     x, out = torch.ones(100_000, 3), torch.zeros(100_000, 12)
     version = out._version
     with pytest.raises(KeyboardInterrupt):

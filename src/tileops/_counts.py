@@ -88,8 +88,8 @@ def is_sequence(value: Any) -> bool:
     """
     if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
         return False
-    has_items = isinstance(value, Sized) and isinstance(value, Iterable)
-    return isinstance(value, Sequence) or (has_items and hasattr(value, "__getitem__"))
+    is_sized = isinstance(value, Sized) and isinstance(value, Iterable)
+    return is_sized and hasattr(value, "__getitem__")
 
 
 def entries(argument: Argument, value: Sequence[Any]) -> tuple[Any, ...]:

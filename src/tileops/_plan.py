@@ -40,8 +40,8 @@ class Plan(NamedTuple):
     """Whether the result equals the input and has the same axes."""
 
     # In memory. Left out if the result has no bytes or a symbolic size, and where the itemsize is
-    # given as 0: in JAX, and in traces of PyTorch. While PyTorch compiles, `nbytes` is 0 even where
-    # the others are known.
+    # given as 0: in JAX's compiled functions, and in traces of PyTorch. While PyTorch compiles,
+    # `nbytes` is 0 even where the others are known.
     nbytes: int = 0
     """The bytes of the result; those of a masked array include its mask."""
     row_size: int = 0
@@ -129,7 +129,7 @@ def make_plan(
 def _in_memory(
     padded: tuple[int, ...], repeats: list[int], merges: bool, itemsize: int
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Return what holds where an input of numbers lies contiguous: the last fields of its plan."""
+    """Return `row_size`, `strides` and `spread_strides` of a plan whose sizes are all numbers."""
     row_size = 0
     strides: list[int] = []
     spread_strides: list[int] = []

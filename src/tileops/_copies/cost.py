@@ -8,7 +8,7 @@ cost, so that a library keeps its own loops where both are equally fast.
 from math import ceil, prod
 
 from tileops._copies.cpu import NUMBERS, plan_steps, times_written
-from tileops._copies.steps import COPY, WORDS, Columns, Copy, Nest, Pairs, Slices, Stage, Steps
+from tileops._copies.steps import WORDS, Columns, Copy, Nest, Pairs, Slices, Stage, Steps
 
 _LEAST_COST = 20_000.0
 """Steps that are a single `Copy`; no steps cost less."""
@@ -45,7 +45,7 @@ _SHARED_COST = 600_000.0
 def steps_cost(nest: Nest) -> float:
     """Return what the steps of a copy cost, without the cost of the result's bytes."""
     steps = plan_steps(nest)
-    return (_LEAST_COST if steps is COPY else _STEPS) + _cost(nest, steps)
+    return (_LEAST_COST if isinstance(steps, Copy) else _STEPS) + _cost(nest, steps)
 
 
 def no_steps_cost_less(cost: float) -> bool:

@@ -10,7 +10,7 @@ decided them, and a table with steps of each kind.
 from functools import lru_cache
 from math import ceil, gcd, isqrt, prod
 
-from tileops._copies.steps import COPY, WORDS, Columns, Nest, Pairs, Slices, Stage, Steps, box
+from tileops._copies.steps import WORDS, Columns, Copy, Nest, Pairs, Slices, Stage, Steps, box
 from tileops._plan import contiguous
 
 NUMBERS = WORDS[1:]
@@ -94,9 +94,9 @@ def plan_steps(nest: Nest) -> Steps:
     run = _run_bytes(nest)
     axes = column_axes(nest)
     if nest.repeats_per_word == 1 and run >= DIRECT:
-        return COPY  # the runs are wide enough as they are
+        return Copy()  # the runs are wide enough as they are
     if nest.nbytes // run < MANY_RUNS:  # too few for combining them to pay
-        return Columns(axes) if axes else COPY
+        return Columns(axes) if axes else Copy()
     return _plan_short(nest, run, axes)
 
 
@@ -109,7 +109,7 @@ def _plan_short(nest: Nest, run: int, axes: int) -> Steps:
     if times_written(nest, block) > 1:
         return _looped(nest, block, Stage(block, plan_steps(nest.block(block))))
     if not axes:
-        return COPY
+        return Copy()
     if _is_paired(nest):
         # Because a byte has three repeats or more, the temporary takes at most two thirds of the
         # block. An even number of rows makes each block begin with a pair.

@@ -61,9 +61,6 @@ class Copy:
     """One assignment."""
 
 
-COPY = Copy()
-
-
 @dataclass(frozen=True, slots=True)
 class Columns:
     """One assignment for each index of the innermost axes, for many rows of few words each."""

@@ -58,7 +58,7 @@ def memory_of(array: Any) -> Memory:
 
 
 def alignment_of(*addresses: int) -> int:
-    """Return the power of two, 16 at most, that divides all addresses."""
+    """Return the power of two, up to the widest word's 16 bytes, that divides all addresses."""
     return gcd(16, *addresses)
 
 

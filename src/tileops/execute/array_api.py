@@ -66,7 +66,8 @@ class Executor:
     """The dtype int64, if the library's arrays are in the table of the most common classes."""
 
     plain: Any = None
-    """The class whose arrays need no checks: its plans take few calls, as a small copy does."""
+    """The class whose arrays `plan` takes without `shape`, `itemsize` and `check`, which together
+    would take as long as a small copy; None if there is no such class."""
 
     def __reduce__(self) -> Any:
         """Make copies and pickles give this executor again, so that a library has only one."""
@@ -261,10 +262,9 @@ class Standard(Executor):
 
     def view_or_copy(self, x: Any, plan: Plan) -> Any:
         """Return what the library's own `broadcast_to` returns, where that is the result."""
-        xp = self.namespace(x)
-        if not plan.merges:
-            return xp.broadcast_to(x, plan.shape)
-        return self.copy(x, plan)
+        if plan.merges:
+            return self.copy(x, plan)
+        return self.namespace(x).broadcast_to(x, plan.shape)
 
     def copy(self, x: Any, plan: Plan) -> Any:
         """Repeat by the library's own tile, which keeps chunks that a reshape may merge."""

@@ -39,13 +39,14 @@ from tileops.execute._memory import (
     word_dtype,
 )
 from tileops.execute.allocating import copy_apart, empty, empty_at_half_page
-from tileops.execute.moving import carry_out
+from tileops.execute.moving import Mover
 
 _SMALL = 4 * 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
 the steps save. New results with one repeated axis are made by `repeat`."""
 LEAST = 32 * 1024
-"""The same limit for other libraries' memory."""
+"""Results in PyTorch's memory of fewer bytes are left to PyTorch, because to ask for addresses and
+to plan steps takes longer than the steps save."""
 
 _READ_IN_PLACE = 32 * 1024
 """Inputs of at least this many bytes are repeated in place where `ndarray.repeat` would first copy
@@ -240,10 +241,10 @@ def _share(job: Job, written: Any, read: Any, most_threads: int | None) -> None:
     """Carry out a planned copy, with other threads if it is large."""
     threads = 1 if job.threads == 1 else min(job.threads, _threads.available(most_threads))
     if threads == 1:
-        carry_out(job.steps, written, read)
+        Mover().carry_out(job.steps, written, read)
         return
 
     def carry_part(part: Part) -> None:
-        carry_out(part.steps, written[part.slices], read[part.slices])
+        Mover().carry_out(part.steps, written[part.slices], read[part.slices])
 
     _threads.share(carry_part, make_parts(job.nest, threads), threads)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tileops._copies.steps import COPY, Columns, Copy, Pairs, Slices, Stage, Steps
+from tileops._copies.steps import Columns, Copy, Pairs, Slices, Stage, Steps
 from tileops.execute._memory import word_dtype
 
 _ONES = {
@@ -18,22 +18,6 @@ _ONES = {
 product is right in either order of bytes."""
 
 
-def carry_out(steps: Steps, target: Any, source: Any) -> None:
-    """Copy `source`, which has a stride of 0 along repeated axes, into `target`."""
-    if steps is COPY:
-        assign(target, source)
-    else:
-        Mover().carry_out(steps, target, source)
-
-
-def assign(target: Any, source: Any) -> None:
-    """Copy words, or fill wider words with their repeats."""
-    if target.itemsize == source.itemsize:
-        target[...] = source
-    else:
-        np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
-
-
 class Mover:
     """Carries out the steps of a copy, in temporaries of its own.
 
@@ -42,13 +26,11 @@ class Mover:
 
     __slots__ = ("_temporaries",)
 
-    assign = staticmethod(assign)
-
     def __init__(self) -> None:
         self._temporaries: dict[tuple[int, ...], Any] = {}
 
     def carry_out(self, steps: Steps, target: Any, source: Any) -> None:
-        """Carry out the steps of a copy; `source` has the shape of `target`."""
+        """Copy `source` into `target` of the same shape; repeated axes have a stride of 0."""
         match steps:
             case Copy():
                 self.assign(target, source)
@@ -69,6 +51,13 @@ class Mover:
                 block = self.empty(sizes, target.dtype)[part]
                 self.carry_out(fill, block, source[part])
                 self._spread(target, block)
+
+    def assign(self, target: Any, source: Any) -> None:
+        """Copy words, or fill wider words with their repeats."""
+        if target.itemsize == source.itemsize:
+            target[...] = source
+        else:
+            np.multiply(source, _ONES[source.itemsize, target.itemsize], out=target)
 
     def _spread(self, target: Any, block: Any) -> None:
         """Copy a block to each of its repeats: along each axis whole rounds, then the remainder."""
@@ -113,7 +102,11 @@ class Mover:
             target[..., -1, :] = source[..., -1, :]
 
     def empty(self, sizes: tuple[int, ...], dtype: Any) -> Any:
-        """Return the temporary of these sizes, which all rounds of a loop write to."""
+        """Return the temporary of these sizes, which all rounds of a loop write to.
+
+        Temporaries of the same sizes have the same dtype: those of a `Stage` have the target's, and
+        only `Pairs` asks for one with a single axis.
+        """
         if sizes not in self._temporaries:
             self._temporaries[sizes] = np.empty(sizes, dtype)
         return self._temporaries[sizes]

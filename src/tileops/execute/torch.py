@@ -170,7 +170,7 @@ class Torch(Executor):
         if plan.nbytes < host.LEAST:
             return _repeat(x, plan, is_recorded)
         is_moved = pays(x, plan)
-        is_ours = (
+        is_ours = (  # even if PyTorch's kernel moves the bytes: into huge pages, or for a gradient
             is_moved
             or (x.is_cpu and plan.nbytes >= HUGE)
             or (is_recorded and len(_sum_groups(x, plan)) > 1)  # PyTorch would sum all axes at once

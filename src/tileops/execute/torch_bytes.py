@@ -4,6 +4,7 @@ PyTorch does not see such a move. So nothing may be lost by that: no gradient, n
 subclass that intercepts operations, no check of the storage.
 """
 
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -130,18 +131,12 @@ def is_stored(x: Any) -> bool:
 
 def move(x: Any, plan: Plan, out: Any) -> bool:
     """Write the repetition of `x` into `out`; return False if PyTorch's own copy has to do it."""
-    if _profiler_enabled():
-        with record_function("tileops::repeat"):
-            return _move_bytes(x, plan, out)
-    return _move_bytes(x, plan, out)
-
-
-def _move_bytes(x: Any, plan: Plan, out: Any) -> bool:
-    if not _is_on_gpu(x):
+    with record_function("tileops::repeat") if _profiler_enabled() else nullcontext():
+        if _is_on_gpu(x):
+            return _cuda().repeat(x, plan, out)  # type: ignore[no-any-return]
         written = as_array(memory(out), writable=True)
         host.write(as_array(memory(x)), plan, written, torch.get_num_threads())
         return True
-    return _cuda().repeat(x, plan, out)  # type: ignore[no-any-return]
 
 
 @cache

@@ -111,4 +111,5 @@ def _show(counts: int | tuple[int, ...]) -> str:
 
 @_substitute(plan_numbers)
 def _plan_symbols(*_: Any) -> Plan | None:
+    """Make no plan where an argument is a symbol, so that `Torch.plan_shape` traces the rules."""
     return None

@@ -56,7 +56,7 @@ def _change_of_batch_normalization(
     return "the number of its outputs decides whether it trains, not is_test"
 
 
-def _change_of_clip(_given: Mapping[str, Any], inputs: list[Any], _outputs: int) -> str | None:
+def _change_of_clip(_given: Mapping[str, Any], inputs: list[Any], *_: Any) -> str | None:
     """Say that constants become float32, or default limits those of the input's type."""
     dtype = dtype_of(inputs[0])
     if dtype == "float32":
@@ -65,9 +65,7 @@ def _change_of_clip(_given: Mapping[str, Any], inputs: list[Any], _outputs: int)
     return f"its limits or constants are those of float32, and the type of its input is {found}"
 
 
-def _change_of_conv_transpose(
-    given: Mapping[str, Any], _inputs: list[Any], _outputs: int
-) -> str | None:
+def _change_of_conv_transpose(given: Mapping[str, Any], *_: Any) -> str | None:
     """Say that padding computed from a result's shape is split otherwise.
 
     In the equations of version 1, the two cases of `auto_pad` are the other way round.
@@ -81,19 +79,19 @@ def _change_of_dropout(given: Mapping[str, Any], *_: Any) -> str | None:
     return None if given.get("is_test", 0) else "it no longer drops anything"
 
 
-def _change_of_hardmax(given: Mapping[str, Any], inputs: list[Any], _outputs: int) -> str | None:
+def _change_of_hardmax(given: Mapping[str, Any], inputs: list[Any], *_: Any) -> str | None:
     (x,) = map(dims_of, inputs)
     if x is not None and given.get("axis", 1) == len(x) - 1:
         return None
     return "it no longer flattens its input to two axes"
 
 
-def _change_of_pad(given: Mapping[str, Any], inputs: list[Any], outputs: int) -> str | None:
+def _change_of_pad(given: Mapping[str, Any], inputs: list[Any], *_: Any) -> str | None:
     is_by_constant = given.get("mode", b"constant") == b"constant"
-    return _change_of_clip(given, inputs, outputs) if is_by_constant else None
+    return _change_of_clip(given, inputs) if is_by_constant else None
 
 
-def _change_of_prelu(_given: Mapping[str, Any], inputs: list[Any], _outputs: int) -> str | None:
+def _change_of_prelu(_given: Mapping[str, Any], inputs: list[Any], *_: Any) -> str | None:
     x, slope = map(dims_of, inputs)
     if _is_single(slope):
         rank = 1 if x is None else len(x)  # an unknown rank may be 1

@@ -6,7 +6,7 @@ from tileops import execute
 from tileops._rules import Operator
 from tileops._run import run
 from tileops.onnx._schemas import EXPAND_8, EXPAND_13, TILE_1, TILE_6, TILE_13
-from tileops.onnx._tile_1 import count_dtypes, read_tiles_and_axis
+from tileops.onnx._tile_1 import ARGUMENTS, count_dtypes, read_whole
 
 
 def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
@@ -276,8 +276,8 @@ def apply(operator: Operator, input: Any, *counts: Any, max_bytes: int | None = 
     """Apply a version of an operator to the inputs of its node."""
     if operator is TILE_1:
         executor = execute.executor_of(TILE_1.name, input)
-        dtype = executor.dtype(executor.array(input))
-        given: Any = read_tiles_and_axis(count_dtypes(dtype), *counts)
+        dtypes = count_dtypes(executor.dtype(executor.array(input)))
+        given: Any = tuple(read_whole(a, n, dtypes) for a, n in zip(ARGUMENTS, counts, strict=True))
     else:
         (given,) = counts
     return run(operator, input, given, max_bytes=max_bytes)

@@ -39,14 +39,8 @@ def check_count_dtype(argument: Argument, dtype: str, dtypes: tuple[str, ...]) -
         )
 
 
-def read_tiles_and_axis(dtypes: tuple[str, ...], tiles: Any, axis: Any) -> tuple[int, ...]:
-    """Turn `tiles` and `axis` into ints, from numbers or from arrays of one element of `dtypes`."""
-    pairs = zip(ARGUMENTS, (tiles, axis), strict=True)
-    return tuple(read_whole(argument, value, dtypes) for argument, value in pairs)
-
-
 def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
-    """Turn `tiles` or `axis` into an int."""
+    """Turn `tiles` or `axis`, a number or an array of one element of `dtypes`, into an int."""
     if is_array(value):
         value = _read_element(argument, value, dtypes)
     if type(value) is int or execute.is_symbolic(value):

@@ -232,7 +232,7 @@ class _LibraryBackend(Backend):
         if found is not None:
             return found
         raise UnsupportedError(
-            f"the device is {device!r}; {cls.executor.library} has "
+            f"the device is {describe(device).removeprefix('str ')}; {cls.executor.library} has "
             f"{', '.join(cls.executor.devices())} here"
         )
 
@@ -303,7 +303,8 @@ class _Prepared(BackendRep):
                 f"name"
             )
         if not set(required) <= set(given) <= set(self.inputs):
-            named = ", ".join(map(str, given)) or "none"
+            found = (name if isinstance(name, str) else describe(name) for name in given)
+            named = ", ".join(found) or "none"
             raise ShapeError(f"the inputs are named {named}; {_wanted(required)}")
         return {name: self._array(name, value) for name, value in given.items()}
 
