@@ -209,6 +209,16 @@ print("done")
     run_on_eight_devices(code)
 
 
+def test_a_thousand_copies_are_concatenated_from_few_parts(jax):
+    """The gradient adds up a slice for each part, and each slice moves data between devices."""
+    from tileops.execute.jax import _side_by_side
+
+    program = jax.make_jaxpr(lambda x: _side_by_side(x, 0, 1000))(jax.numpy.ones(8))
+    parts = [len(step.invars) for step in program.eqns if step.primitive.name == "concatenate"]
+    assert len(parts) == 8
+    assert sum(parts) <= 24
+
+
 def test_axes_of_a_mesh_that_a_single_device_makes_up_count_as_sharded():
     """JAX refuses by the type: a program for many devices also has to run on one."""
     code = """
@@ -310,6 +320,9 @@ for kind in (AxisType.Auto, AxisType.Explicit):
                 assert result.devices() == x.devices() and result.is_fully_replicated
     weak = jax.device_put(jax.numpy.full(4, 1.0), NamedSharding(mesh, P("a")))
     assert weak.weak_type and tileops.expand(weak, (0, 4)).weak_type
+    for f in (lambda x: tileops.tile(x, 0), jax.jit(lambda x: tileops.tile(x, 0))):
+        assert f(weak).weak_type and f(weak).devices() == weak.devices()
+        assert np.asarray(f(weak)).shape == (0,)
     x = jax.device_put(np.ones((3, 4), "float32"), NamedSharding(mesh, P(None, "a")))
     total = tileops.tile_adjoint(tileops.tile(x, (0, 1)), (3, 4), (0, 1))
     assert total.devices() == x.devices() and not total.any()

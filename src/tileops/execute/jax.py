@@ -27,8 +27,8 @@ try:
 except ImportError:  # before JAX 0.8
     from jax.experimental import enable_x64
 
-_AT_ONCE = 32
-"""The most copies that one concatenation joins."""
+_AT_ONCE = 8
+"""The most copies of an array that one concatenation joins."""
 
 _PARTS_OF_BYTES = frozenset(
     jnp.dtype(getattr(jnp, name))
@@ -274,6 +274,8 @@ def _zeros(x: Any, shape: tuple[int, ...]) -> Any:
     """Return zeros on the device of an array, or on all the devices that share a sharded array."""
     if jnp.issubdtype(x.dtype, jax.dtypes.extended):  # such as the keys of random numbers
         zeros = jax.lax.full_like(x, 0, shape=shape)
+    elif jax.typeof(x).weak_type:  # only without a dtype do the zeros have a weak type as well
+        zeros = jax.lax.full_like(x, 0, shape=shape, sharding=_replication(x, shape))
     else:
         narrow = jax.lax.full_like(x, 0, jnp.int8, shape, sharding=_replication(x, shape))
         with enable_x64(True):  # JAX 0.7 needs it for 64 bits, and cannot compile constants of them
@@ -289,17 +291,15 @@ def _space(x: Any) -> Any:
 
 
 def _side_by_side(x: Any, axis: int, repeats: int) -> Any:
-    """Concatenate copies of an array, `_AT_ONCE` at a time.
+    """Concatenate copies of an array: of many, first half of them, and then the halves.
 
-    The barrier keeps XLA from joining all steps into one concatenation, which would take minutes to
-    compile for thousands of copies.
+    The transpose adds up as many slices as there are parts, and each slice moves data between
+    devices. The barrier keeps XLA from joining all steps into one concatenation.
     """
-    many, few = divmod(repeats, _AT_ONCE)
-    parts = [x] * few
-    if many:
-        wide = jax.lax.optimization_barrier(jnp.concatenate([x] * _AT_ONCE, axis))
-        parts.append(_side_by_side(wide, axis, many))
-    return jnp.concatenate(parts, axis) if len(parts) > 1 else parts[0]
+    if repeats <= _AT_ONCE:
+        return jnp.concatenate([x] * repeats, axis) if repeats > 1 else x
+    half = jax.lax.optimization_barrier(_side_by_side(x, axis, repeats // 2))
+    return jnp.concatenate([half, half, *[x] * (repeats % 2)], axis)
 
 
 def _sum_sharded(g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
