@@ -478,7 +478,11 @@ def test_inputs_must_match_what_the_model_declares(backend, rng):
         (x, tileops.DTypeError, r"the inputs are numpy\.ndarray; pass a list"),
         ([x.tolist(), two], tileops.DTypeError, "input 'x' is .*list"),
         ([x.astype("f8"), two], tileops.DTypeError, "'x' has dtype float64; .* float32"),
-        ([x, two.astype("i4")], tileops.DTypeError, "'repeats' has dtype int32; .* int64"),
+        (
+            [x, two.astype("i4")],
+            tileops.DTypeError,
+            "'repeats' has dtype int32; .* int64; convert it, or pass a NumPy array of that dtype$",
+        ),
         ([x[0], two], tileops.ShapeError, r"'x' has shape \(3,\); the model declares \(a, b\)"),
         ([x, two[:1]], tileops.ShapeError, r"'repeats' has shape \(1,\); .* declares \(2,\)"),
     ):
@@ -1037,3 +1041,13 @@ def test_options_of_wrong_types_or_values_are_refused(backend):
     assert not backend.supports_device(None)
     with pytest.raises(tileops.UnsupportedError, match="the device is int 0"):
         backend.run_node(node, [np.ones(1)], 0)
+
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError
+
+    for odd, shown in ((Odd(), r".*Odd instance at .*"), (10**5000, r"int 2\*\*16609 or more")):
+        with pytest.raises(tileops.UnsupportedError, match=rf"the device is {shown}; "):
+            backend.run_node(node, [np.ones(1)], odd)
+        with pytest.raises(tileops.ShapeError, match=rf"the inputs are named {shown}; pass 1: x$"):
+            backend.run_node(node, {odd: np.ones(1)})

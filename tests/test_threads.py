@@ -338,10 +338,19 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture
+def uncollected():
+    """Leave cycles alone: only what nothing refers to is freed."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.mark.skipif(
     not HAS_GIL,
     reason="without a GIL, an error of a helper is freed when that helper runs again",
 )
+@pytest.mark.usefixtures("uncollected")
 def test_an_error_keeps_no_array():
     """Memory may be short, so the array must be freed before the garbage collector runs."""
 
@@ -353,18 +362,14 @@ def test_an_error_keeps_no_array():
 
     work = Held()
     alive = weakref.ref(work)
-    gc.disable()
-    try:
-        with pytest.raises(MemoryError) as caught:
-            _threads.share(work, range(20), 2)
-        del work, caught
-        for _ in range(100):  # the helper may not be back at its queue yet
-            if alive() is None:
-                break
-            time.sleep(0.01)
-        assert alive() is None
-    finally:
-        gc.enable()
+    with pytest.raises(MemoryError) as caught:
+        _threads.share(work, range(20), 2)
+    del work, caught
+    for _ in range(100):  # the helper may not be back at its queue yet
+        if alive() is None:
+            break
+        time.sleep(0.01)
+    assert alive() is None
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -387,7 +392,7 @@ def test_an_interrupt_reaches_the_caller_after_all_work_has_stopped():
     assert sorted(work.done) == [0, 1]
 
 
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("interruptible", "uncollected")
 def test_an_interrupted_copy_keeps_no_array():
     began = threading.Event()
 
@@ -402,14 +407,10 @@ def test_an_interrupted_copy_keeps_no_array():
 
     work = Held()
     alive = weakref.ref(work)
-    gc.disable()
-    try:
-        with pytest.raises(KeyboardInterrupt) as caught:
-            _threads.share(work, range(2), 2)
-        del work, caught
-        assert alive() is None
-    finally:
-        gc.enable()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        _threads.share(work, range(2), 2)
+    del work, caught
+    assert alive() is None
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system cannot hold signals")

@@ -45,8 +45,8 @@ _SMALL = 4 * 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
 the steps save. New results with one repeated axis are made by `repeat`."""
 LEAST = 32 * 1024
-"""Results in PyTorch's memory of fewer bytes are left to PyTorch, because to ask for addresses and
-to plan steps takes longer than the steps save."""
+"""Results of fewer bytes in another library's memory are left to that library, because to ask for
+addresses and to plan steps takes longer than the steps save."""
 
 _READ_IN_PLACE = 32 * 1024
 """Inputs of at least this many bytes are repeated in place where `ndarray.repeat` would first copy
