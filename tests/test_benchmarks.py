@@ -1,4 +1,4 @@
-"""The GPU benchmark, which also runs without a GPU to show that it works."""
+"""The GPU benchmark, which also runs without a GPU, and the figures that the documents quote."""
 
 import contextlib
 import json
@@ -65,13 +65,10 @@ def test_the_readme_quotes_the_figures_of_the_pages():
     means = []
     for result, native, *quotes in rows:
         for quote, page in zip(quotes, _PAGES.values(), strict=True):
-            is_gpu = page == "gpu.md"
-            text = (ROOT / "docs" / "benchmarks" / page).read_text()
-            title = _TABLES.get(result) if is_gpu else result
-            _, found, rest = text.partition(f"\n### {title}\n")
-            table = _cells(rest.split("\n#")[0])
+            title = _TABLES.get(result) if page == "gpu.md" else result
+            table = _table(page, title)
             column = "ratio" if native.endswith(".tile`") else f"to {native}"
-            if not found or column not in table[0]:
+            if not table or column not in table[0]:
                 assert quote == ""
                 continue
             ratios = {row[0]: float(row[table[0].index(column)]) for row in table[1:] if row[-1]}
@@ -84,6 +81,41 @@ def test_the_readme_quotes_the_figures_of_the_pages():
     words = " ".join(readme.split())
     assert f"written {min(means):.1f} to {max(means):.1f} times as fast" in words
     assert f"results of {len(WORKLOADS)} workloads" in words
+
+
+@pytest.mark.library("numpy")
+def test_the_guide_quotes_the_figures_of_the_pages():
+    gains, changing = {"NumPy": [], "PyTorch": []}, {"NumPy": [], "PyTorch": []}
+    for page in (page for page in _PAGES.values() if page.endswith("cpu.md")):
+        calls = {row[0]: row for row in _table(page, "Less common calls on less than 1 KB")}
+        for library in gains:
+            rows = {row[0]: row for row in _table(page, f"{library}, elements and rows one by one")}
+            for name in _SHORT:
+                gains[library] += map(float, rows[name][-2:])  # 1 and 8 MiB
+            native, ours = calls[f"{library}, tile, changing shapes"][2:4]
+            changing[library].append(float(ours) / float(native))
+    guide = " ".join((ROOT / "docs" / "guide.md").read_text().split())
+    for library, tile in (("NumPy", "np.tile"), ("PyTorch", "torch.tile")):
+        span = f"{min(gains[library]):.1f} to {max(gains[library]):.1f}"
+        assert f" {span} times as fast as by `{tile}`" in guide
+        span = f"{min(changing[library]):.1f} to {max(changing[library]):.1f}"
+        assert f" {span} times as long as `{tile}`" in guide
+
+
+_SHORT = (
+    "a byte, twice",
+    "a byte, three times: gray to RGB",
+    "an int16, twice: mono to stereo",
+    "a float32, twice",
+    "3 bytes, four times",
+)
+"""Elements of 1 to 4 bytes that are repeated two to four times."""
+
+
+def _table(page, title):
+    """Return the cells of a page's table, or nothing if it has no table of that title."""
+    text = (ROOT / "docs" / "benchmarks" / page).read_text()
+    return _cells(text.partition(f"\n### {title}\n")[2].split("\n#")[0])
 
 
 def _cells(text):
