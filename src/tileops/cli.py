@@ -92,7 +92,7 @@ def tile(
 ) -> None:
     """Repeat the array in SRC along its axes and write it to DST.
 
-    SRC and DST come before --repeats, which takes all words that follow.
+    SRC and DST come before --repeats, which takes all words up to the next option.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def expand(
 ) -> None:
     """Broadcast the array in SRC with a shape and write it to DST.
 
-    SRC and DST come before --shape, which takes all words that follow.
+    SRC and DST come before --shape, which takes all words up to the next option.
 
     Parameters
     ----------
