@@ -233,19 +233,19 @@ class Executor:
         """Name the devices of this machine, as `from_numpy` takes them."""
         return ["cpu"]
 
-    def find_device(self, name: Any) -> str | None:
+    def find_device(self, device: Any) -> str | None:
         """Return the library's name for a device, in lower case; None if there is no such device.
 
         The only device of a kind may have no number: "cpu:0" is PyTorch's "cpu".
         """
-        lower = name.lower() if isinstance(name, str) else ""
+        lower = device.lower() if isinstance(device, str) else ""
         kind, _, number = lower.partition(":")
         names = (lower, kind) if number == "0" else (lower,)
         return next((name for name in names if self.has_device(name)), None)
 
-    def has_device(self, name: str) -> bool:
+    def has_device(self, device: str) -> bool:
         """Whether `devices` lists a device of this name, or any device if the name is its kind."""
-        return any(name in {found, found.partition(":")[0]} for found in self.devices())
+        return any(device in {found, found.partition(":")[0]} for found in self.devices())
 
 
 class Standard(Executor):

@@ -150,9 +150,9 @@ class Jax(Executor):
         """Name each device of the default platform."""
         return [f"{device.platform}:{device.id}" for device in jax.devices()]
 
-    def has_device(self, name: str) -> bool:
+    def has_device(self, device: str) -> bool:
         """Whether any platform has this device; `devices` names only the default platform's."""
-        kind, colon, number = name.partition(":")
+        kind, colon, number = device.partition(":")
         try:
             found = len(jax.devices(kind)) if kind else 0
         except RuntimeError:
