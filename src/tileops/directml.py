@@ -166,8 +166,8 @@ class TileOperatorDesc:
             fit in 32 bits; if the output's sizes are not those of the input times the
             repeats. For a size that is not an integer, the error is also a TypeError.
         DTypeError
-            If the level does not have the data type, or if the data types of the two
-            tensors differ.
+            If a tensor is not a TensorDesc; if the level does not have the data type, or if
+            the data types of the two tensors differ.
         OutputTooLargeError
             If a size of the output would not fit in 32 bits, or if the output would have
             more than 2**32-1 elements.

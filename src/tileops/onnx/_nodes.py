@@ -20,7 +20,8 @@ from tileops.onnx._operators import apply
 from tileops.onnx._schemas import TILE_1, VERSIONS, in_opset
 
 _FEEDING = ("Constant", "Identity", "Shape", "Concat")
-"""Nodes that feed counts to Tile and Expand. They run on NumPy, where counts are read."""
+"""Nodes that feed counts to Tile and Expand. They run on NumPy, where counts are read; an Identity
+leaves its input in its library."""
 
 
 def check_node(node: Any, opset: int) -> None:
