@@ -53,10 +53,57 @@ def test_gradients_of_many_repeats_are_accurate(torch, repeats):
         assert ((total.double() - exact).abs().max() / exact.max()).item() < 3e-7
 
 
-def test_a_sparse_gradient_is_summed(torch):
-    x = torch.randn(1, 64, 1, requires_grad=True)
-    result = tileops.tile(x, (100, 1, 10))
-    places = torch.zeros(1, 64, 1, dtype=torch.int64)
+def sums_of(torch, call):
+    """Call a function, and count how often PyTorch sums."""
+    with torch.profiler.profile(acc_events=True) as profile:
+        call()
+    return [event.name for event in profile.events()].count("aten::sum")
+
+
+@pytest.mark.parametrize(
+    ("view", "shape", "repeats", "sums"),
+    [
+        (lambda x: x, (64, 64), (4, 4), 2),
+        (lambda x: x.T, (64, 64), (4, 4), 2),
+        (lambda x: x[::2, 1:], (128, 65), (4, 4), 2),
+        (lambda x: x.expand(64, 64), (64, 1), (4, 4), 2 + 1),
+        (lambda x: x, (1, 64, 1), (100, 1, 10), 2),
+        (lambda x: x, (64, 1), (100, 1, 10), 2),
+        (lambda x: x, (8, 9, 10, 11), (2, 1, 2, 2), 3),
+        (lambda x: x, (2730, 2), (3, 2), 2),
+    ],
+)
+def test_a_recorded_tile_is_summed_over_one_axis_after_the_other(torch, view, shape, repeats, sums):
+    """By PyTorch alone: for results of this size, a function in Python would take too long."""
+    x = torch.randint(9, shape).float().requires_grad_()
+    result, expected = tileops.tile(view(x), repeats), view(x).repeat(repeats)
+    assert torch.equal(result, expected)
+    assert result.is_contiguous()
+    assert not result._is_view()
+    assert not isinstance(result.grad_fn, torch.autograd.function.BackwardCFunction)
+    result.detach().zero_()
+    assert torch.equal(view(x).repeat(repeats), expected)
+    g = torch.randint(9, result.shape).float()
+    assert sums_of(torch, lambda: result.backward(g)) == sums
+    (theirs,) = torch.autograd.grad(expected, x, g)
+    assert torch.equal(x.grad, theirs)
+
+
+@pytest.mark.parametrize(("g", "sums"), [((1024, 1024), 2), ((1, 1), 1)], ids=["all", "one"])
+def test_a_gradient_of_a_single_number_is_summed_at_once(torch, g, sums):
+    """PyTorch's sum over all axes is fast where it reads the same number again and again."""
+    x = torch.zeros(256, 256, requires_grad=True)
+    result, g = tileops.tile(x, (4, 4)), torch.ones(g).expand(1024, 1024)
+    assert sums_of(torch, lambda: result.backward(g)) == sums
+    assert sums_of(torch, lambda: tileops.tile_adjoint(g, (256, 256), (4, 4))) == sums
+    assert x.grad.tolist() == tileops.tile_adjoint(g, (256, 256), (4, 4)).tolist()
+    assert x.grad.unique().tolist() == [16]
+
+
+def test_a_sparse_gradient_of_a_large_tile_is_summed(torch):
+    x = torch.randn(1, 1024, 1, requires_grad=True)
+    result = tileops.tile(x, (256, 1, 4))
+    places = torch.zeros(1, 1024, 1, dtype=torch.int64)
     total = torch.gather(result, 0, places, sparse_grad=True).sum()
     (gradient,) = torch.autograd.grad(total, x)
     assert gradient.to_dense().tolist() == torch.ones_like(x).tolist()

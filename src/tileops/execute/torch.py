@@ -46,6 +46,10 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 _HALVES = (torch.float16, torch.bfloat16)
 """Dtypes that PyTorch sums in float32, except where the result is a single sum."""
 
+_LEAST_RECORDED = 512 * 1024
+"""The fewest bytes of a result for which steps of our own save more time than Python takes to run
+the function whose gradient is then recorded, forward and backward."""
+
 _MOST_SUMMED = 64
 """The most axes that a tensor may have for PyTorch to sum over some of them."""
 
@@ -169,17 +173,14 @@ class Torch(Executor):
         is_recorded = x.requires_grad and is_recording() and not x.is_inference()
         if plan.nbytes < host.LEAST:
             return _repeat(x, plan, is_recorded)
-        is_moved = pays(x, plan)
-        is_ours = (  # even if PyTorch's kernel moves the bytes: into huge pages, or for a gradient
-            is_moved
-            or (x.is_cpu and plan.nbytes >= HUGE)
-            or (is_recorded and len(_sum_groups(x, plan)) > 1)  # PyTorch would sum all axes at once
-        )
-        if not (is_ours and is_private(x) and is_stored(x)):
-            return _repeat(x, plan, is_recorded)
-        if is_recorded:
-            return _Repeat.apply(x, plan, is_moved)
-        return _new(x, plan, is_moved)
+        is_moved = (not is_recorded or plan.nbytes >= _LEAST_RECORDED) and pays(x, plan)
+        is_ours = is_moved or (x.is_cpu and plan.nbytes >= HUGE)  # PyTorch asks for no huge pages
+        if is_ours and is_private(x) and is_stored(x):
+            return _Repeat.apply(x, plan, is_moved) if is_recorded else _new(x, plan, is_moved)
+        groups = _sum_groups(x, plan) if is_recorded else ()
+        if len(groups) > 1:
+            return _repeat_in_turn(x, plan, groups)
+        return _repeat(x, plan, is_recorded)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats.
@@ -297,11 +298,13 @@ def _sum_groups(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
 
     PyTorch's sum over axes that are no neighbours takes several times as long on a CPU, and adds up
     one number after the other, so that its error grows with their number. Halves are summed at
-    once, because each sum rounds them; so are values that are traced or compiled, or on a GPU,
-    where this was not measured. No step is kept for a plan that is not kept itself.
+    once, because each sum rounds them; so is a single number that is repeated, such as the gradient
+    of a sum, for which PyTorch's sum takes half the time; so are values that are traced or
+    compiled, or on a GPU, where this was not measured. No step is kept for a plan that is not kept
+    itself.
     """
     is_kept = plan.nbytes and len(plan.shape) <= MOST_AXES and not is_dynamo_compiling()
-    if is_kept and x.is_cpu and type(x) in PLAIN and x.dtype not in _HALVES:
+    if is_kept and x.is_cpu and type(x) in PLAIN and x.dtype not in _HALVES and any(x.stride()):
         return sum_groups(plan)
     return (plan.repeated,)
 
@@ -331,6 +334,18 @@ def _repeat(x: Any, plan: Plan, is_recorded: bool) -> Any:
     if 0 in x.stride():
         return x.repeat(plan.repeats)
     return x.reshape(*plan.split).expand(*plan.spread).reshape(*plan.shape)
+
+
+def _repeat_in_turn(x: Any, plan: Plan, groups: tuple[tuple[int, ...], ...]) -> Any:
+    """Repeat one group of axes after the other, so that autograd sums over one after the other."""
+    spread, sizes = x.reshape(*plan.split), list(plan.split)
+    for axes in reversed(groups):  # what is repeated last is summed first
+        for axis in axes:
+            sizes[axis] = plan.spread[axis]
+        spread = spread.expand(*sizes)
+    result = spread.reshape(*plan.shape)
+    is_new = plan.merges and 0 not in x.stride()
+    return result if is_new else result.clone(memory_format=torch.contiguous_format)
 
 
 def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
