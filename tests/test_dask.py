@@ -422,6 +422,14 @@ def test_too_many_elements_of_zero_bytes_are_refused_before_chunks_are_listed(da
     assert peak_of(refused) < 2**24
 
 
+def test_as_many_chunks_as_the_limit_are_allowed(da, monkeypatch):
+    monkeypatch.setattr("tileops.execute.dask._MOST_CHUNKS", 6)
+    x = da.ones(3, chunks=1)
+    assert tileops.tile(x, 2).numblocks == (6,)
+    with pytest.raises(tileops.OutputTooLargeError, match="chunks"):
+        tileops.tile(x, 3)
+
+
 def test_the_limit_of_chunks_applies_only_to_repeats(da, monkeypatch):
     monkeypatch.setattr("tileops.execute.dask._MOST_CHUNKS", 4)
     x = da.ones(8, chunks=1)

@@ -234,6 +234,10 @@ def test_a_desc_is_checked_without_an_array():
     for data_type in (None, 10**5000, "x" * 10**6, Unprintable(), ["FLOAT32"]):
         with pytest.raises(tileops.DTypeError, match=r"has data type (.{1,250}); .*FLOAT32"):
             checked(data_type)
+    for data_type, found in (("BOOL", r"'BOOL'; this level takes"), ("INT8", "INT8 .* the same")):
+        result = TensorDesc(data_type, (1, 4))
+        with pytest.raises(tileops.DTypeError, match=f"the output has data type {found}"):
+            TileOperatorDesc(TensorDesc("FLOAT32", (1, 2)), result, (1, 2)).check()
     for error, change in (
         (tileops.ShapeError, {"sizes": (0, 2)}),
         (tileops.ShapeError, {"sizes": (1,) * 9}),

@@ -431,6 +431,8 @@ SOME_FIELDS = {
     "inner": ("u1,f8,i4", ["f1"], range(1, 9)),
     "records": ([("a", "u1,f8,i4"), ("b", "i2")], ["a"], range(13)),
     "arrays": ([("a", INNER, 2), ("b", "i2")], ["a"], [1, 2, 6, 7]),
+    "gaps in arrays": ([("a", INNER, 2)], ["a"], [1, 2, 6, 7]),
+    "gaps in records": ([("a", INNER), ("b", "i2")], ["a", "b"], [1, 2, 5, 6]),
     "none": ("u1,f8,i4", [], []),
     "overlapping": (
         {"names": ["a", "b"], "formats": ["i4", "i2"], "offsets": [0, 2]},

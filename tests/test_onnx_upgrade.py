@@ -371,6 +371,18 @@ def test_the_rank_of_a_computed_tile_is_that_of_its_input(sizes, node, ends):
     assert [kind for kind in kinds(upgrade(model)) if kind != "Constant"][-len(ends) :] == ends
 
 
+def test_a_result_that_is_declared_without_a_shape_gets_its_rank():
+    model = parse_model("""
+        <ir_version: 8, opset_import: ["": 5]>
+        g (float[2, 3] x, float n, float a) => (float[2, b] z) <float[] t> {
+            t = Tile (x, n, a)
+            z = Softmax <axis = 1> (t)
+        }
+    """)
+    model.graph.value_info[0].type.tensor_type.ClearField("shape")
+    assert kinds(upgrade(model))[-2:] == ["Tile", "Softmax"]
+
+
 def test_a_chain_of_tiles_takes_as_many_inference_passes_as_one(monkeypatch):
     infer, passes = onnx.shape_inference.infer_shapes, []
     monkeypatch.setattr(
@@ -978,6 +990,20 @@ def test_defaults_that_changed_are_written_out():
         (selu,) = (node for node in upgrade(model).graph.node if node.op_type == "Selu")
         found = {attribute.name: attribute.f for attribute in selu.attribute}
         assert [found["alpha"], found["gamma"]] == pytest.approx(expected, abs=1e-7)
+
+
+def test_no_defaults_are_written_into_nodes_of_another_domain():
+    model = parse_model("""
+        <ir_version: 8, opset_import: ["": 5, "other": 1]>
+        g (float[2, 3] x) => (float[2, 6] z) {
+            tiles = Constant <value = float {2.0}> ()
+            axis = Constant <value = float {1.0}> ()
+            y = Tile (x, tiles, axis)
+            z = other.Selu (y)
+        }
+    """)
+    (selu,) = (node for node in upgrade(model).graph.node if node.op_type == "Selu")
+    assert not selu.attribute
 
 
 def test_a_default_of_another_shape_than_its_input_is_refused():

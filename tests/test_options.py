@@ -49,6 +49,12 @@ def test_copy_false_gives_a_view_or_an_error(xp, x, operator):
     assert xp.shares(operator(x, (1, 1), copy=False), x)
 
 
+def test_copy_none_copies_where_no_view_gives_the_result(xp, x, bits):
+    result = tileops.tile(x, (2, 3), copy=None)
+    assert xp.bits(result).tobytes() == reference.tiled(bits, (2, 3)).tobytes()
+    assert not xp.shares(result, x)
+
+
 def test_arrays_without_axes_or_elements_have_views(xp, bits):
     one, none = (xp.make(of, "float32") for of in (bits[0, 0, ...], bits[:0]))
     for copy in (None, False):
