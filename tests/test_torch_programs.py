@@ -645,7 +645,7 @@ def test_transforms_of_torch_func_give_the_results_of_torch(torch, nbytes):
             assert all(torch.equal(p, q) for p, q in pairs)
 
 
-def test_a_small_tile_is_seen_as_strides_only_where_no_gradient_is_recorded(torch):
+def test_a_small_tile_is_seen_as_strides_only_where_no_gradient_may_be_recorded(torch):
     """The gradient of `as_strided` takes longer than others, and rounds once for each axis."""
     x = torch.ones(2, 3, requires_grad=True)
     for y in (tileops.tile(x, (2, 2)), torch.vmap(lambda x: tileops.tile(x, 2))(x)):
@@ -653,8 +653,8 @@ def test_a_small_tile_is_seen_as_strides_only_where_no_gradient_is_recorded(torc
         for node in nodes:
             nodes += [before for before, _ in node.next_functions if before is not None]
         assert not [node for node in nodes if "AsStrided" in type(node).__name__]
-    for part in (x, x.detach(), x.detach()[:, ::2]):
-        with torch.no_grad(), torch.profiler.profile(acc_events=True) as profile:
+    for part in (x.detach(), x.detach()[:, ::2]):
+        with torch.profiler.profile(acc_events=True) as profile:
             tileops.tile(part, (2, 2))
         names = {event.name for event in profile.events()}
         assert ("aten::expand" in names) != part.is_contiguous()

@@ -170,9 +170,9 @@ class Torch(Executor):
             # In an ONNX model, `repeat` becomes an Expand and a Tile; `tile` becomes a Tile, with a
             # Reshape before it where axes are new.
             return (x.tile if x.ndim == len(plan.repeats) else x.repeat)(plan.repeats)
-        is_recorded = x.requires_grad and is_recording() and not x.is_inference()
         if plan.nbytes < host.LEAST:
-            return _repeat(x, plan, is_recorded)
+            return _repeat(x, plan)
+        is_recorded = x.requires_grad and is_recording() and not x.is_inference()
         is_moved = (not is_recorded or plan.nbytes >= _LEAST_RECORDED) and pays(x, plan)
         is_ours = is_moved or (x.is_cpu and plan.nbytes >= HUGE)  # PyTorch asks for no huge pages
         if is_ours and is_private(x) and is_stored(x):
@@ -180,7 +180,7 @@ class Torch(Executor):
         groups = _sum_groups(x, plan) if is_recorded else ()
         if len(groups) > 1:
             return _repeat_in_turn(x, plan, groups)
-        return _repeat(x, plan, is_recorded)
+        return _repeat(x, plan)
 
     def sum(self, name: str, g: Any, plan: Plan, shape: tuple[int, ...]) -> Any:
         """Sum over what a plan repeats.
@@ -319,15 +319,15 @@ def _reshape_new(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.shape == shape else _unsafe_view(x, shape)
 
 
-def _repeat(x: Any, plan: Plan, is_recorded: bool) -> Any:
+def _repeat(x: Any, plan: Plan) -> Any:
     """Do what PyTorch's repeat does, in less time."""
     if not plan.merges:
         # PyTorch reads single sizes faster than a tuple; at a rank of 0 there are no sizes to read.
         spread = x.expand(*plan.shape) if plan.shape else x
         return spread.clone(memory_format=torch.contiguous_format)
-    if x.is_contiguous() and not is_recorded and (x.is_cpu or x.is_cuda):
+    if x.is_contiguous() and not x.requires_grad and (x.is_cpu or x.is_cuda):
         # One call in place of a reshape and an expand, which saves 0.8 µs. It is not used where a
-        # gradient is recorded, because its own is slower and rounds 16-bit floats once for each
+        # gradient may be recorded, because its own is slower and rounds 16-bit floats once for each
         # axis, nor on other devices, some of which have no strides.
         return x.as_strided(plan.spread, plan.spread_strides).reshape(*plan.shape)
     # A reshape that merges axes has to copy, except if the input itself has a stride of 0.
