@@ -1,6 +1,7 @@
 """What it takes to sum the repeats again: gradients in PyTorch, and adjoints in NumPy."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,15 @@ SECTION = "gradients"
 TITLES = {
     "torch": "PyTorch, the gradient of a tile",
     "numpy": "NumPy, the adjoint of a tile",
+    "recorded": "PyTorch, a small tile and its gradient",
 }
 NOTES = {
     "torch": "`torch.autograd.grad` through `Tensor.repeat` and through `tileops.tile`; only the "
     "backward pass is timed.",
     "numpy": "`ndarray.sum` over the axes of the repeats, after a reshape, and "
     "`tileops.tile_adjoint`.",
+    "recorded": "`Tensor.repeat` and `tileops.tile` of float32, forward and backward, below 4 MiB. "
+    "The gradient is random, or that of a `sum()` right after the tile, which is 1 everywhere.",
 }
 CASES = {
     "rows and columns, twice each": ((2048, 2048), (2, 2)),
@@ -33,6 +37,14 @@ CASES = {
     "a row, 64 times (one axis)": ((1, 262_144), (64, 1)),
 }
 """The shape of the input, and the repeats. Gradients are float32 and take 26 to 67 MB."""
+RECORDED = {
+    "rows and columns, twice each, 32 KiB": ((32, 64), (2, 2)),
+    "rows and columns, four times each, 256 KiB": ((64, 64), (4, 4)),
+    "rows and columns, twice each, 1 MiB": ((256, 256), (2, 2)),
+    "pairs, twice and all three times, 128 KiB": ((2730, 2), (3, 2)),
+    "rows, 16 times (one axis), 256 KiB": ((64, 64), (16, 1)),
+}
+"""The same for small results, whose sizes the names give."""
 
 
 def measure(recorder: Recorder) -> None:
@@ -53,6 +65,9 @@ def measure(recorder: Recorder) -> None:
                 native_error=_error(sides["native"](), exact),
                 tileops_error=_error(sides["tileops"](), exact),
             )
+    for case, (shape, repeats) in RECORDED.items():
+        for name, sides in _recorded(shape, repeats).items():
+            recorder.compare(SECTION, "recorded", f"{case}: {name}", sides, has_pauses=True)
 
 
 def _split(shape: tuple[int, ...], repeats: tuple[int, ...]) -> tuple[list[int], tuple[int, ...]]:
@@ -72,6 +87,23 @@ def _torch(g: np.ndarray, shape: tuple[int, ...], repeats: tuple[int, ...]) -> S
     }
 
 
+def _recorded(shape: tuple[int, ...], repeats: tuple[int, ...]) -> dict[str, Sides]:
+    x = torch.from_numpy(random_array(shape, "float32")).requires_grad_()
+    g = torch.from_numpy(random_array(tileops.tile_shape(shape, repeats), "float32"))
+
+    def of_random_numbers(tile: Callable[..., Any]) -> Any:
+        return torch.autograd.grad(tile(x, repeats), x, g)
+
+    def of_a_sum(tile: Callable[..., Any]) -> Any:
+        return torch.autograd.grad(tile(x, repeats).sum(), x)
+
+    functions = {"native": torch.Tensor.repeat, "tileops": tileops.tile}
+    return {
+        name: {side: functools.partial(run, tile) for side, tile in functions.items()}
+        for name, run in (("random", of_random_numbers), ("of a sum", of_a_sum))
+    }
+
+
 def _numpy(g: np.ndarray, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Sides:
     spread, axes = _split(shape, repeats)
     return {
@@ -88,8 +120,23 @@ def _error(found: Any, exact: np.ndarray) -> str:
 
 
 def tables(results: Results) -> list[Table]:
-    """Show milliseconds and errors."""
-    return [_table(results, group) for group in results.groups(SECTION)]
+    """Show times, and the errors of large gradients."""
+    return [
+        _recorded_table(results) if group == "recorded" else _table(results, group)
+        for group in results.groups(SECTION)
+    ]
+
+
+def _recorded_table(results: Results) -> Table:
+    header = ("what is repeated: its gradient", "native µs", "tileops µs", "ratio")
+    table = Table(TITLES["recorded"], NOTES["recorded"], header)
+    for case in results.cases(SECTION, "recorded"):
+        native, ours = (
+            results.calm(SECTION, "recorded", case, side) for side in ("native", "tileops")
+        )
+        times = (number(native * 1e6, 0), number(ours * 1e6, 0), number(ratio(ours, native), 2))
+        table.rows.append((case, *times))
+    return table
 
 
 def _table(results: Results, group: str) -> Table:
