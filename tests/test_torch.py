@@ -89,6 +89,16 @@ def test_a_recorded_tile_is_summed_over_one_axis_after_the_other(torch, view, sh
     assert torch.equal(x.grad, theirs)
 
 
+@pytest.mark.parametrize(("shape", "repeats"), [((2, 2), (2, 2)), ((64, 64), (4, 4))])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_gradients_of_narrow_floats_are_those_of_repeat(torch, dtype, shape, repeats):
+    x = torch.zeros(shape, dtype=getattr(torch, dtype), requires_grad=True)
+    result, expected = tileops.tile(x, repeats), x.repeat(repeats)
+    g = torch.randint(2, result.shape).to(x.dtype)
+    ours, theirs = (torch.autograd.grad(y, x, g)[0].float() for y in (result, expected))
+    assert torch.equal(ours, theirs)
+
+
 @pytest.mark.parametrize(("g", "sums"), [((1024, 1024), 2), ((1, 1), 1)], ids=["all", "one"])
 def test_a_gradient_of_a_single_number_is_summed_at_once(torch, g, sums):
     """PyTorch's sum over all axes is fast where it reads the same number again and again."""

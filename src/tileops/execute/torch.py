@@ -46,6 +46,9 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 _HALVES = (torch.float16, torch.bfloat16)
 """Dtypes that PyTorch sums in float32, except where the result is a single sum."""
 
+_SUMMED = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+"""Dtypes with gradients that PyTorch sums over any axes; narrower ones only over some."""
+
 _LEAST_RECORDED = 512 * 1024
 """The fewest bytes of a result for which steps of our own save more time than Python takes to run
 the function whose gradient is then recorded, forward and backward."""
@@ -177,7 +180,7 @@ class Torch(Executor):
         is_ours = is_moved or (x.is_cpu and plan.nbytes >= HUGE)  # PyTorch asks for no huge pages
         if is_ours and is_private(x) and is_stored(x):
             return _Repeat.apply(x, plan, is_moved) if is_recorded else _new(x, plan, is_moved)
-        groups = _sum_groups(x, plan) if is_recorded else ()
+        groups = _sum_groups(x, plan) if is_recorded and x.dtype in _SUMMED else ()
         if len(groups) > 1:
             return _repeat_in_turn(x, plan, groups)
         return _repeat(x, plan)
