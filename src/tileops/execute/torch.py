@@ -46,9 +46,6 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 _HALVES = (torch.float16, torch.bfloat16)
 """Dtypes that PyTorch sums in float32, except where the result is a single sum."""
 
-_SUMMED = (torch.float32, torch.float64, torch.complex64, torch.complex128)
-"""Dtypes with gradients that PyTorch sums over any axes; narrower ones only over some."""
-
 _LEAST_RECORDED = 512 * 1024
 """The fewest bytes of a result for which steps of our own save more time than Python takes to run
 the function whose gradient is then recorded, forward and backward."""
@@ -180,7 +177,7 @@ class Torch(Executor):
         is_ours = is_moved or (x.is_cpu and plan.nbytes >= HUGE)  # PyTorch asks for no huge pages
         if is_ours and is_private(x) and is_stored(x):
             return _Repeat.apply(x, plan, is_moved) if is_recorded else _new(x, plan, is_moved)
-        groups = _sum_groups(x, plan) if is_recorded and x.dtype in _SUMMED else ()
+        groups = _sum_groups(x, plan) if is_recorded else ()
         if len(groups) > 1:
             return _repeat_in_turn(x, plan, groups)
         return _repeat(x, plan)
@@ -300,15 +297,15 @@ def _sum_groups(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Group the axes to sum over one after the other, or put them into one group.
 
     PyTorch's sum over axes that are no neighbours takes several times as long on a CPU, and adds up
-    one number after the other, so that its error grows with their number. Halves are summed at
-    once, because each sum rounds them; so is a single number that is repeated, such as the gradient
-    of a sum, for which PyTorch's sum takes half the time; so are values that are traced or
-    compiled, or on a GPU, where this was not measured. No step is kept for a plan that is not kept
-    itself.
+    one number after the other, so that its error grows with their number. Narrow floats
+    are summed at once, because each sum rounds them, and those of 8 bits PyTorch sums only over
+    some axes; so is a single number that is repeated, such as the gradient of a sum, for which
+    PyTorch's sum takes half the time; so are values that are traced or compiled, or on a GPU, where
+    this was not measured. No step is kept for a plan that is not kept itself.
     """
     is_kept = plan.nbytes and len(plan.shape) <= MOST_AXES and not is_dynamo_compiling()
-    if is_kept and x.is_cpu and type(x) in PLAIN and x.dtype not in _HALVES and any(x.stride()):
-        return sum_groups(plan)
+    if is_kept and x.is_cpu and type(x) in PLAIN and any(x.stride()):
+        return (plan.repeated,) if wide_dtype(executor.dtype(x)) else sum_groups(plan)
     return (plan.repeated,)
 
 
