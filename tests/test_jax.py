@@ -157,18 +157,6 @@ def test_the_source_info_of_a_program_names_the_line_of_the_user(jax):
             assert Path(__file__).name in source_info_util.summarize(equation.source_info)
 
 
-@pytest.fixture(params=[False, True], ids=["as it is", "apart"])
-def is_apart(request, monkeypatch):
-    """Treat the CPU's memory as a GPU's, where a scalar is kept on the device, not sent again."""
-    from tileops.execute import jax as executor
-
-    executor._kept_zero.cache_clear()
-    if request.param:
-        monkeypatch.setattr(executor, "_defaults_to_accelerator", lambda: True)
-    return request.param
-
-
-@pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn"])
 @pytest.mark.parametrize("guard", ["disallow", "disallow_explicit"])
 def test_a_call_passes_the_transfer_guard(jax, guard, name):
@@ -331,20 +319,20 @@ def test_compiled_programs_outlive_plans(jax, dtype):
     assert executor._compiled._cache_size() == compiled + 1  # the last two are the same
 
 
-def test_the_kept_scalar_commits_no_result_to_its_device(jax, is_apart):
+def test_the_kept_scalar_commits_no_result_to_its_device(jax):
     """The kept scalar is no tracer, even if the first call is traced and closes over an array."""
     from tileops.execute import jax as executor
 
+    executor._kept_zero.cache_clear()
     x = jax.numpy.asarray([0x0010, 0x7F93], "uint16").view("bfloat16")
     traced = jax.jit(lambda y: (tileops.tile(x, 2), y))(0)[0]
     results = [traced, tileops.tile(x, 2), tileops.tile(jax.device_put(x, jax.devices()[0]), 2)]
-    assert executor._kept_zero.cache_info().currsize == is_apart
+    assert executor._kept_zero.cache_info().currsize == 1
     for result in results:
         assert np.asarray(result.view("uint16")).tolist() == [0x0010, 0x7F93] * 2
     assert [result.committed for result in results] == [False, False, True]
 
 
-@pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("names", [("bfloat16", "float8_e5m2"), ("float8_e5m2", "bfloat16")])
 def test_the_kept_scalar_has_the_width_of_the_elements(jax, names):
     for name in names:
@@ -354,7 +342,6 @@ def test_the_kept_scalar_has_the_width_of_the_elements(jax, names):
         assert (np.asarray(result) == np.tile(np.asarray(x), (3, 2))).all()
 
 
-@pytest.mark.usefixtures("is_apart")
 def test_the_kept_scalar_may_be_deleted(jax):
     """Users free memory by deleting all of `jax.live_arrays`."""
     from tileops.execute import jax as executor
@@ -364,7 +351,6 @@ def test_the_kept_scalar_may_be_deleted(jax):
     assert tileops.tile(x, 2).tolist() == [1, 2, 1, 2]
 
 
-@pytest.mark.usefixtures("is_apart")
 @pytest.mark.parametrize("operator, counts", [(tileops.tile, (3, 1)), (tileops.expand, (3, 2))])
 def test_bfloat16_subnormals_survive(jax, operator, counts):
     jnp = jax.numpy

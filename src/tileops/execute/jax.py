@@ -97,8 +97,7 @@ class Jax(Executor):
         zero = _zero_bits(x.dtype)
         if zero is None:
             return _compiled(x, plan.repeats, is_divided)
-        # `x.device` is a sharding if the array lies on several devices.
-        device = x.device if _defaults_to_accelerator() else None
+        device = x.device  # a sharding if the array lies on several devices
         if isinstance(device, jax.Device):
             return _compiled(x, plan.repeats, is_divided, _resident(zero.dtype, device))
         with jax.transfer_guard_host_to_device("allow"):  # the zero is not the caller's data
@@ -197,16 +196,8 @@ def _zero_bits(dtype: Any) -> Any:
     return np.uint8(0) if dtype.name.startswith("float8") else None
 
 
-def _defaults_to_accelerator() -> bool:
-    """Whether the default device has its own memory, to which a zero would have to be sent.
-
-    Tests replace this where there is no accelerator.
-    """
-    return jax.default_backend() != "cpu"  # type: ignore[no-any-return]
-
-
 def _resident(dtype: Any, device: Any) -> Any:
-    """Return a zero that stays in a device's memory: sending it takes longer than a small copy."""
+    """Return a zero that stays in a device's memory, because to send it takes longer."""
     zero = _kept_zero(dtype, device)
     if zero.is_deleted():  # by a caller who deletes all `jax.live_arrays`
         _kept_zero.cache_clear()
