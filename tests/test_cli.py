@@ -285,7 +285,17 @@ def test_an_image_needs_three_counts(tmp_path):
 def test_an_image_that_memory_cannot_hold_may_be_saved_as_npy(tmp_path):
     Image.new("RGBA", (1000, 1000)).save(tmp_path / "x.png")
     done = run("tile", "x.png", "y.png", "--repeats", 10**6, 10**6, 1, cwd=tmp_path)
-    refused(done, "y.png: Unable to allocate", "use smaller counts, or save as .npy")
+    refused(done, "y.png: there is not enough memory", "use smaller counts, or save as .npy")
+
+
+def test_pillow_may_need_more_memory_than_the_pixels(tmp_path, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Image, "fromarray", fail)
+    with pytest.raises(_files.FileError, match="2 by 3 pixels; use smaller counts, or save as"):
+        _files.write(tmp_path / "y.png", (2, 3, 3), np.dtype(np.uint8), lambda _: None)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -632,9 +642,36 @@ def test_a_memory_error_of_reading_is_passed_on(tmp_path, monkeypatch):
         _files.read(tmp_path / "x.png")
 
 
-def test_the_source_is_memory_mapped(tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(6))
-    assert isinstance(_files.read(tmp_path / "x.npy"), np.memmap)
+def test_the_source_may_be_larger_than_memory(tmp_path):
+    """Linux grants no private mapping of so many bytes that could be written to."""
+    if not hasattr(os, "sysconf"):
+        pytest.skip("the size of memory is not known here")
+    nbytes = 2 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with (tmp_path / "x.npy").open("wb") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": (nbytes,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + nbytes)  # a file of holes, which takes no room on the disk
+    done = run("tile", "x.npy", "y.npy", "--repeats", 0, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert np.load(tmp_path / "y.npy").shape == (0,)
+
+
+def test_a_target_that_cannot_be_replaced_is_named_once(tmp_path, monkeypatch):
+    """Such as a file that is mounted by itself, or that of another user in a sticky directory."""
+
+    def refuse(temporary, target):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(temporary), None, str(target))
+
+    (tmp_path / "y.npy").write_bytes(b"precious")
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(_files.FileError) as caught:
+        _files.write(tmp_path / "y.npy", (2,), np.dtype(np.uint8), lambda _: None)
+    reason = os.strerror(errno.EBUSY)
+    assert str(caught.value) == (
+        f"{tmp_path / 'y.npy'}: cannot be replaced: {reason}; name another file"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["y.npy"]
+    assert (tmp_path / "y.npy").read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize(
@@ -653,11 +690,29 @@ def test_an_npy_header_with_an_impossible_shape_is_refused(tmp_path, descr, shap
     refused(run("tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path), "x.npy: ", text)
 
 
-def test_an_npy_file_written_by_python_2_is_read_without_a_warning(tmp_path, recwarn):
+def test_warnings_of_libraries_are_not_printed(tmp_path):
+    """NumPy warns of files that Python 2 wrote, and of fields with names beyond Latin-1."""
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (2L,), }".ljust(117) + b"\n"
     (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\1\0v\0" + header + b"\1\2")
-    assert _files.read(tmp_path / "x.npy").tolist() == [1, 2]
-    assert not recwarn.list
+    records = np.zeros(2, [("\u65e5", "i4")])
+    with pytest.warns(UserWarning, match="format 3.0"):
+        np.save(tmp_path / "z.npy", records)
+    for name, expected in (
+        ("x.npy", np.array([1, 2] * 2, np.uint8)),
+        ("z.npy", np.tile(records, 2)),
+    ):
+        done = run("tile", name, "y.npy", "--repeats", 2, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert np.array_equal(np.load(tmp_path / "y.npy"), expected)
+
+
+def test_a_wrong_number_of_threads_is_ignored_with_a_warning(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros(2**20))
+    env = os.environ | {"TILEOPS_NUM_THREADS": "many", "PYTHONWARNINGS": "error"}
+    done = run("tile", "x.npy", "y.npy", "--repeats", 4, cwd=tmp_path, env=env)
+    assert done.returncode == 0
+    assert "TILEOPS_NUM_THREADS is 'many'; it is ignored" in done.stderr
+    assert np.load(tmp_path / "y.npy").shape == (2**22,)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import prod
@@ -90,9 +89,7 @@ def read(path: Path, max_bytes: int | None = None) -> np.ndarray[Any, Any]:
     """
     _check_path(path)
     try:
-        with warnings.catch_warnings():  # the command line prints a single line
-            warnings.simplefilter("ignore")
-            return _read_pixels(path, max_bytes) if is_image(path) else _map(path)
+        return _read_pixels(path, max_bytes) if is_image(path) else _map(path)
     except (MemoryError, FileError):
         raise
     except Exception as error:  # parsers raise errors of many types for broken files
@@ -125,7 +122,7 @@ def _map(path: Path) -> np.ndarray[Any, Any]:
     # With elements of zero bytes, NumPy would divide by zero here, which ends the process.
     if any(size < 0 for size in shape):
         raise FileError(f"{path}: its shape is {shape}; no size may be negative")
-    return formats.open_memmap(path, mode="c")
+    return formats.open_memmap(path, mode="r")
 
 
 def _read_pixels(path: Path, max_bytes: int | None) -> np.ndarray[Any, Any]:
@@ -245,14 +242,15 @@ def _write_pixels(
         )
     try:
         pixels = np.empty(shape, dtype)
-    except MemoryError as error:
+        fill(pixels)
+        image = Image.fromarray(pixels.reshape(shape[:2]) if channels == 1 else pixels)
+        with _beside(path) as temporary:
+            image.save(temporary, format=kind.name, **kind.options)
+    except MemoryError as error:  # Pillow, which may copy the pixels, says nothing more
         raise FileError(
-            f"{path}: {error}; use smaller counts, or save as .npy, which is written to disk"
+            f"{path}: there is not enough memory for an image of {shape[0]} by {shape[1]} pixels; "
+            f"use smaller counts, or save as .npy, which is written to disk"
         ) from error
-    fill(pixels)
-    image = Image.fromarray(pixels.reshape(shape[:2]) if channels == 1 else pixels)
-    with _beside(path) as temporary:
-        image.save(temporary, format=kind.name, **kind.options)
 
 
 def _holds(kind: Format, mode: str | None, shape: tuple[int, ...]) -> bool:
@@ -305,7 +303,12 @@ def _beside(path: Path) -> Iterator[Path]:
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
-        temporary.replace(target)
+        try:
+            temporary.replace(target)
+        except OSError as error:  # names both files
+            raise FileError(
+                f"{path}: cannot be replaced: {error.strerror}; name another file"
+            ) from error
     except OSError as error:
         # The system names no file, or the temporary one, which the user does not know.
         if error.errno is not None and str(error.filename or temporary) == str(temporary):

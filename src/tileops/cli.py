@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -11,6 +12,7 @@ import tileops
 from tileops import execute
 from tileops._rules import EXPAND, TILE, Operator, check_limit
 from tileops._run import run
+from tileops._threads import VARIABLE
 from tileops.execute.array_api import Executor
 
 try:
@@ -262,7 +264,10 @@ def main() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has a signal ignored
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
-        app(exit_on_error=False, print_error=False, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of libraries
+            warnings.filterwarnings("default", message=VARIABLE)
+            app(exit_on_error=False, print_error=False, result_action="return_value")
     except (
         CycloptsError,
         CommandError,
