@@ -704,6 +704,7 @@ def test_a_helper_that_reports_its_end_is_no_longer_counted():
 
 def test_a_copy_is_registered_for_forks_before_a_helper_begins(monkeypatch):
     """Otherwise, a child would wait for helpers that it does not have."""
+    monkeypatch.setattr(_threads, "_pool", _threads._Pool())
     known, start = [], _threads._Pool.start
 
     def watched(pool, jobs):
