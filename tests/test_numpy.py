@@ -341,6 +341,25 @@ def test_numpy_scalars_are_arrays_of_rank_zero():
     assert type(tileops.tile(np.int8(1), ())) is np.ndarray
 
 
+@pytest.mark.parametrize("n", [3, 100, 100_000])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: tileops.expand(x, (2, 1, x.size)),
+        lambda x: tileops.tile(x, 20),
+        lambda x: tileops.tile(x, (20, 1)),
+        lambda x: tileops.tile(x, 20, out=np.empty((1, 20 * x.size))),
+        lambda x: tileops.tile_adjoint(x, (1, 1), (1, x.size)),
+    ],
+    ids=["expand", "tile", "rows", "out", "adjoint"],
+)
+def test_to_read_an_array_is_no_write_of_which_numpy_warns(read, n):
+    x = np.broadcast_arrays(np.arange(float(n)), np.zeros((1, 1)))[0]
+    read(x)
+    with pytest.warns(DeprecationWarning, match="overlapping memory"):  # only of the first write
+        x[0, 0] = 5
+
+
 def test_a_view_is_read_only_and_a_copy_is_writable():
     x = np.arange(3)
     assert not tileops.expand(x, (2, 3)).flags.writeable

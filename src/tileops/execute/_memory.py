@@ -47,6 +47,16 @@ def has_gaps(dtype: Any) -> bool:
     return end < dtype.itemsize  # type: ignore[no-any-return]
 
 
+def is_buffer(array: Any) -> bool:
+    """Whether an array can be the buffer of another one that is only read.
+
+    It has to be contiguous. And of the first write to a result of `np.broadcast_arrays`, which the
+    highest of its flags marks, NumPy warns: a buffer would count as that write.
+    """
+    flags = array.flags
+    return flags.c_contiguous and flags.num >= 0  # type: ignore[no-any-return]
+
+
 def address_of(array: Any) -> int:
     """Return the address of a NumPy array's first element."""
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]

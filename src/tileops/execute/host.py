@@ -35,6 +35,7 @@ from tileops.execute._memory import (
     alignment_of,
     as_array,
     has_gaps,
+    is_buffer,
     memory_of,
     word_dtype,
 )
@@ -152,7 +153,7 @@ def write(x: Any, plan: Plan, out: Any, most_threads: int | None = None) -> None
         if not x.flags.c_contiguous and is_copied(plan, x.strides, x.itemsize):
             x = _contiguous(x, most_threads)
         if not is_assigned(plan, x.strides, out.strides, x.itemsize):
-            if x.flags.c_contiguous and out.flags.c_contiguous:
+            if is_buffer(x) and out.flags.c_contiguous:
                 _write_contiguous(x, plan, out, most_threads)
             else:
                 _write_strided(plan, memory_of(x), memory_of(out), most_threads)
@@ -175,7 +176,8 @@ def _contiguous(x: Any, most_threads: int | None) -> Any:
 def _repeated(x: Any, chain: Chain) -> Any:
     """Carry out repetitions of rows, each into new memory."""
     flags = x.flags
-    is_read = flags.carray or not flags.c_contiguous or x.nbytes < _READ_IN_PLACE
+    is_small = x.nbytes < _READ_IN_PLACE
+    is_read = is_small or not flags.c_contiguous or (is_buffer(x) and flags.carray)
     words = x if is_read and x.dtype.names is None else _bytes(x)
     for rows, repeats in chain:
         nbytes = words.nbytes

@@ -11,7 +11,7 @@ from tileops._rules import Operator
 from tileops._texts import type_name
 from tileops.errors import DTypeError, OutputError
 from tileops.execute import _out, host
-from tileops.execute._memory import memory_of
+from tileops.execute._memory import is_buffer, memory_of
 from tileops.execute.array_api import Executor, spread, wide_dtype
 
 PLAIN = (np.ndarray, np.memmap)
@@ -81,7 +81,7 @@ class NumPy(Executor):
 
     def view(self, x: Any, plan: Plan) -> Any:
         """Broadcast without a copy; the result is read-only."""
-        if type(x) is np.ndarray and plan.strides and x.flags.c_contiguous:
+        if type(x) is np.ndarray and plan.strides and is_buffer(x):
             # The view that np.broadcast_to returns, in a tenth of its time.
             try:
                 result: Any = np.ndarray(plan.shape, x.dtype, x, 0, plan.strides)
