@@ -253,6 +253,16 @@ def test_a_wrong_constant_beside_a_computed_count_is_refused(
         upgrade(model)
 
 
+def test_the_axis_of_wrong_tiles_is_named_even_if_the_rank_is_unknown():
+    model = holding(
+        {"tiles": np.float32(-1), "axis": np.float32(1)},
+        "x = Reshape (x0, sizes) y = Tile (x, tiles, axis)",
+        "float[2, 3] x0, int64[m] sizes",
+    )
+    with pytest.raises(tileops.RepeatsError, match="axis 1: tiles is -1"):
+        upgrade(model)
+
+
 def holding(values, nodes, inputs=""):
     """Return a model of opset 5 in which these values are initializers, but no inputs."""
     model = parse_model(
@@ -369,6 +379,37 @@ def test_the_rank_of_a_computed_tile_is_that_of_its_input(sizes, node, ends):
     )
     del model.graph.output[0].type.tensor_type.shape.dim[:]
     assert [kind for kind in kinds(upgrade(model)) if kind != "Constant"][-len(ends) :] == ends
+
+
+def test_the_sizes_that_a_result_is_declared_with_are_used():
+    """Add's old broadcasting needs more than the rank of a computed Tile."""
+    model = parse_model("""
+        <ir_version: 8, opset_import: ["": 5]>
+        g (float[2, 3] x, float n, float[2, 6] w) => (float[b, c] y) <float[2, 6] t> {
+            one = Constant <value = float {1.0}> ()
+            t = Tile (x, n, one)
+            y = Add <broadcast = 1> (w, t)
+        }
+    """)
+    w = np.arange(12, dtype=np.float32).reshape(2, 6)
+    result = run(upgrade(model), x=X, n=np.float32(2), w=w)
+    assert np.array_equal(result, w + np.tile(X, (1, 2)))
+
+
+def test_a_result_of_unknown_rank_is_not_declared_as_a_scalar():
+    """Otherwise the converter would take Add's old broadcasting for that of two scalars."""
+    model = parse_model("""
+        <ir_version: 8, opset_import: ["": 5]>
+        g (float[m] x, int64[k] sizes, float n) => (int64 y) {
+            zero = Constant <value = float {0.0}> ()
+            r = Reshape (x, sizes)
+            t = Tile (r, n, zero)
+            z = Add <broadcast = 1> (t, n)
+            y = Size (z)
+        }
+    """)
+    with pytest.raises(tileops.UnsupportedError, match=r"^node 'z' .Add.: .*Shape of input 0"):
+        upgrade(model)
 
 
 def test_a_result_that_is_declared_without_a_shape_gets_its_rank():
@@ -594,6 +635,9 @@ def test_errors_name_what_cannot_be_converted():
                 " else_branch = g2 () => (float[p, q] v) { v = Identity (y) }>"
             )
         )
+    text = r"^node 'last' .LSTM.: .*: No Adapter"  # and not that an input without a name is missing
+    with pytest.raises(tileops.UnsupportedError, match=text):
+        upgrade(followed_by('last = LSTM <hidden_size = 2> (y, w, y, "", "", w)'))
     ancient = constant()
     ancient.ir_version = 2
     with pytest.raises(tileops.UnsupportedError, match=r"ir_version 2, .*; set it to 3 and import"):
