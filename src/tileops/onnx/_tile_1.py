@@ -53,7 +53,7 @@ def read_whole(argument: Argument, value: Any, dtypes: tuple[str, ...]) -> int:
             )
         return int(value)
     with suppress(Exception):  # `__index__` is anybody's code
-        if not isinstance(value, bool | float):
+        if not isinstance(value, bool):
             return index(value)
     raise _no_number(argument, describe(value), dtypes)
 

@@ -374,8 +374,7 @@ def _drop_unused(model: Any, names: set[str]) -> None:
     used |= {value.name for graph in graphs for value in (*graph.input, *graph.output)}
     unused = names - used
     for graph in graphs:
-        nodes = [n for n in graph.node if n.op_type != "Constant" or n.output[0] not in unused]
-        refill(graph.node, nodes)
+        refill(graph.node, [node for node in graph.node if not unused.intersection(node.output)])
         for values in (graph.initializer, graph.value_info):
             refill(values, [value for value in values if value.name not in unused])
 
