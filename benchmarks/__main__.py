@@ -15,17 +15,7 @@ from benchmarks.timing import take_large_memory_from_the_system
 
 app = cyclopts.App(name="python -m benchmarks", help="Measure tileops on this machine's CPU.")
 
-Section = Literal[
-    "limits",
-    "workloads",
-    "peers",
-    "rows",
-    "calls",
-    "gradients",
-    "memory",
-    "growth",
-    "reuse",
-]
+Section = Literal[*SECTIONS]  # type: ignore[valid-type]
 
 
 @app.default

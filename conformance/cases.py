@@ -111,7 +111,7 @@ def bits(dtype, shape, seed):
     return raw.view(numpy_dtype(dtype)).reshape(shape)
 
 
-def draw(rng, op_type, opset, dtypes=DTYPES):
+def draw(rng, op_type, opset):
     """Draw a case: most cases are legal, the others break one rule."""
     shape, counts = {"Tile": _tile, "Expand": _expand}[op_type](rng)
     counts_dtype = "int64"
@@ -130,7 +130,7 @@ def draw(rng, op_type, opset, dtypes=DTYPES):
     return Case(
         op_type=op_type,
         opset=opset,
-        dtype=str(rng.choice(dtypes)),
+        dtype=str(rng.choice(DTYPES)),
         shape=shape,
         counts=counts,
         counts_dtype=counts_dtype,

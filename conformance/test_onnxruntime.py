@@ -6,11 +6,10 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import tileops
-import tileops.onnx.upgrade
-
 import cases
 import graphs
+import tileops
+import tileops.onnx.upgrade
 from cases import Case
 from oracle import (
     REPORT,

@@ -10,9 +10,8 @@ import openvino
 import pytest
 from openvino import opset13
 
-import tileops
-
 import cases
+import tileops
 from cases import INTEGERS, Case
 from oracle import REPORT, Deviation, compare
 
@@ -106,8 +105,10 @@ def draw(rng):
     )
 
 
-def case_of(dtype, shape, counts, counts_dtype="int64", *, is_constant=False, is_wide=False):
-    return TileCase("Tile", 1, dtype, shape, counts, counts_dtype, is_constant, 0, is_wide)
+def case_of(dtype, shape, counts, counts_dtype="int64", *, is_wide=False):
+    return TileCase(
+        "Tile", 1, dtype, shape, counts, counts_dtype, is_constant=False, seed=0, is_wide=is_wide
+    )
 
 
 def repeats_three_inner_axes(case):

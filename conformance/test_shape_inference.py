@@ -8,7 +8,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tileops
-
 from oracle import REPORT, outcome_here
 
 PEER = f"onnx.shape_inference of onnx {onnx.__version__}"

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-import tileops
-from tileops.directml import TensorDesc, TileOperatorDesc
-
 import reference
+import tileops
 import variants
+from tileops.directml import TensorDesc, TileOperatorDesc
 
 LEVELS = ("1.0", "2.1", "3.1", "4.1")
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import reference
 import tileops
 from tileops._plan import make_plan, sum_groups
 from tileops._rules import TILE
-
-import reference
 
 WIDE = ("float32", "float64", "complex64", "complex128")
 DTYPES = (

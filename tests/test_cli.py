@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import reference
 import tileops
 from memory import peak_of
 from tileops import _files, cli
-
-import reference
 
 pytestmark = pytest.mark.library("numpy")
 

@@ -9,12 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import reference
 import tileops
+import variants
 from memory import peak_of
 from tileops import execute
-
-import reference
-import variants
 
 ONE = tileops.directml.TensorDesc("FLOAT32", (1, 1))
 

@@ -5,14 +5,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
+import reference
+import specifications
 import tileops
+import variants
 from memory import peak_of
 from tileops import execute
 from tileops.directml import TensorDesc, TileOperatorDesc
-
-import reference
-import specifications
-import variants
 
 HUGE = (2**40, 2**40)
 

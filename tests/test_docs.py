@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import tileops
-
 import variants
 
 ROOT = Path(__file__).parents[1]

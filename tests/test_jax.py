@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import tileops
-from tileops._plan import cached_plan
-
 import variants
+from tileops._plan import cached_plan
 
 pytestmark = pytest.mark.library("jax")
 

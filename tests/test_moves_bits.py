@@ -7,9 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import tileops
-
 import reference
+import tileops
 import variants
 
 CASES = 2_000

@@ -10,15 +10,14 @@ import weakref
 import numpy as np
 import pytest
 
+import reference
 import tileops
+import variants
 from memory import peak_of
 from tileops import execute
 from tileops._plan import cached_plan
 from tileops._rules import TILE
 from tileops.execute import _out, allocating, host
-
-import reference
-import variants
 
 pytestmark = pytest.mark.library("numpy")
 

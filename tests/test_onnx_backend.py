@@ -12,12 +12,11 @@ from google.protobuf.message import EncodeError
 from onnx import TensorProto, helper, numpy_helper
 from onnx.parser import parse_model
 
+import reference
 import tileops
+import variants
 from memory import peak_of
 from tileops import _plan
-
-import reference
-import variants
 
 SUITE = (
     *("test_tile", "test_tile_precomputed", "test_expand_dim_changed", "test_expand_dim_unchanged"),
@@ -65,8 +64,8 @@ chain (float[a, b] x, int64[2] repeats) => (float[c, d] tiled, float[e, f, g] y,
 """
 
 
-def feed(rng, shape=(2, 3)):
-    bits = variants.random_bits(rng, "float32", 4, shape)
+def feed(rng):
+    bits = variants.random_bits(rng, "float32", 4, (2, 3))
     return bits, bits.view("f4")
 
 

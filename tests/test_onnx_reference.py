@@ -12,7 +12,6 @@ from onnx.parser import parse_model
 from onnx.reference import ReferenceEvaluator
 
 import tileops
-
 import variants
 
 MODEL = """

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-import tileops
-
 import reference
+import tileops
 import variants
 
 BOTH = pytest.mark.parametrize("operator", [tileops.tile, tileops.expand])

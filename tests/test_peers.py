@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import tileops
-
 import variants
 
 INT8 = np.array([100, 100], np.int8)

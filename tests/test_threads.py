@@ -20,7 +20,6 @@ import pytest
 import tileops
 from tileops import _threads
 from tileops._copies import cost
-
 from variants import HAS_GIL, forget_plans
 
 pytestmark = pytest.mark.library("numpy")

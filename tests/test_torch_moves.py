@@ -26,6 +26,21 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
 
 
+def dispatched(call):
+    """Return the result of a call, and the operations that a mode sees in it."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **kwargs or {})
+
+    with Watch():
+        return call(), seen
+
+
 def is_view(x):
     return x._is_view()
 
@@ -100,17 +115,7 @@ def test_meta_and_fake_tensors_get_the_right_shape(x, call, native):
 
 @CALLS
 def test_modes_and_subclasses_see_an_operation(torch, x, call, native):
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    seen = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(func)
-            return func(*args, **kwargs or {})
-
-    with Watch():
-        result = call(x)
+    result, seen = dispatched(lambda: call(x))
     assert seen
     assert same(result, native(x))
 
@@ -344,18 +349,8 @@ def test_out_receives_the_values_of_conjugates_and_negatives(torch):
 
 
 def test_a_mode_sees_what_is_written_to_out(torch, x):
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    seen = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            seen.append(func)
-            return func(*args, **kwargs or {})
-
     out = torch.empty(6, 3, 8, dtype=x.dtype)
-    with Watch():
-        tileops.tile(x, (2, 3, 2), out=out)
+    _, seen = dispatched(lambda: tileops.tile(x, (2, 3, 2), out=out))
     assert torch.ops.aten.copy_.default in seen
     assert same(out, x.repeat(2, 3, 2))
 

@@ -65,6 +65,10 @@ _TINY = {
         "_SHARED": 64,
         "_SHARED_COST": 100.0,
     },
+    "tileops.execute.torch": {"HUGE": 1},
+    "tileops.execute.torch_bytes": {"_FEWEST": 1},
+    "tileops.execute.torch_cost": {"_PER_ROW": 1e9},
+    "tileops.execute.cupy": {"_FEWEST": 1},
 }
 """Thresholds that give copies of a few bytes the steps that others take from megabytes on."""
 
@@ -73,18 +77,11 @@ def set_thresholds(monkeypatch, name):
     """Plan small copies as large ones; "device" also treats PyTorch's CPU tensors as a GPU's."""
     if name != "measured":
         for module, values in _TINY.items():
+            library = module.rpartition(".")[2].partition("_")[0]
+            if library in ALL and library not in sys.modules:
+                continue
             for threshold, value in values.items():
                 monkeypatch.setattr(importlib.import_module(module), threshold, value)
-    if name != "measured" and "torch" in sys.modules:
-        torch = importlib.import_module("tileops.execute.torch")
-        monkeypatch.setattr(torch, "HUGE", 1)
-        cost = importlib.import_module("tileops.execute.torch_cost")
-        monkeypatch.setattr(cost, "_PER_ROW", 1e9)
-        torch_bytes = importlib.import_module("tileops.execute.torch_bytes")
-        monkeypatch.setattr(torch_bytes, "_FEWEST", 1)
-    if name != "measured" and "cupy" in sys.modules:
-        cupy = importlib.import_module("tileops.execute.cupy")
-        monkeypatch.setattr(cupy, "_FEWEST", 1)
     if name == "device":
         torch_bytes = importlib.import_module("tileops.execute.torch_bytes")
         monkeypatch.setattr(torch_bytes, "_is_on_gpu", lambda _: True)
@@ -180,7 +177,7 @@ class Variant:
 
     def make(self, bits, dtype):
         """Make an array in this variant's layout."""
-        return {"plain": self.plain, "strided": self.strided}[self.layout](bits, dtype)
+        return getattr(self, self.layout)(bits, dtype)
 
     def strided(self, bits, dtype):
         """Make a view of every second column of a transposed array."""
@@ -245,15 +242,14 @@ class NumPy(Variant):
     def plain(self, bits, dtype):
         return np.array(bits).view(np.dtype(dtype))
 
-    def make(self, bits, dtype):
-        if self.layout == "readonly":
-            x = self.plain(bits, dtype)
-            x.flags.writeable = False
-            return x
-        if self.layout == "reversed":
-            back = (slice(None, None, -1),) * bits.ndim
-            return self.plain(bits[back], dtype)[(*back, ...)]
-        return super().make(bits, dtype)
+    def readonly(self, bits, dtype):
+        x = self.plain(bits, dtype)
+        x.flags.writeable = False
+        return x
+
+    def reversed(self, bits, dtype):
+        back = (slice(None, None, -1),) * bits.ndim
+        return self.plain(bits[back], dtype)[(*back, ...)]
 
 
 class Strict(Variant):
@@ -378,10 +374,10 @@ class Dask(Variant):
 
         return dask
 
-    def make(self, bits, dtype):
+    def plain(self, bits, dtype):
         return self.module.array.from_array(np.array(bits).view(dtype), chunks=2)
 
-    plain = make
+    chunked = plain
 
     def host(self, x):
         return x.compute(scheduler="synchronous")

@@ -17,14 +17,7 @@ from benchmarks.sections import (
 )
 
 SECTIONS = {
-    "limits": limits,
-    "workloads": workloads,
-    "peers": peers,
-    "rows": rows,
-    "calls": calls,
-    "gradients": gradients,
-    "memory": memory,
-    "growth": growth,
-    "reuse": reuse,  # last, since it leaves memory to those after it
+    section.SECTION: section
+    for section in (limits, workloads, peers, rows, calls, gradients, memory, growth, reuse)
 }
 """In the order of the page."""
