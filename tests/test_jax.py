@@ -332,6 +332,37 @@ def test_the_kept_scalar_commits_no_result_to_its_device(jax):
     assert [result.committed for result in results] == [False, False, True]
 
 
+@pytest.mark.parametrize("kind", ["shard_map", "vmap", "vjp", "disable_jit", "sparsify"])
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2"])
+def test_the_kept_scalar_is_no_tracer_of_any_trace(jax, kind, name):
+    """It outlives the trace; JAX's `ensure_compile_time_eval` leaves only those of `jit`."""
+    from jax.experimental import sparse
+
+    from tileops.execute import jax as executor
+
+    x, v = jax.numpy.asarray([1, 2], name), jax.numpy.zeros(4)
+
+    def f(v):
+        return v + tileops.tile(x, 2).astype(v.dtype)
+
+    mesh, spec = jax.make_mesh((1,), ("a",)), jax.sharding.PartitionSpec()
+    mapped = jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
+    executor._kept_zero.cache_clear()
+    if kind == "shard_map":
+        result = mapped(v)
+    elif kind == "vmap":
+        result = jax.vmap(mapped)(v[None])[0]
+    elif kind == "vjp":
+        result = jax.vjp(mapped, v)[0]
+    elif kind == "disable_jit":
+        with jax.disable_jit():
+            result = jax.jit(mapped)(v)
+    else:
+        result = sparse.sparsify(f, use_tracer=True)(v)
+    assert result.tolist() == [1, 2] * 2
+    assert tileops.tile(x, 2).tolist() == [1, 2] * 2
+
+
 @pytest.mark.parametrize("names", [("bfloat16", "float8_e5m2"), ("float8_e5m2", "bfloat16")])
 def test_the_kept_scalar_has_the_width_of_the_elements(jax, names):
     for name in names:

@@ -24,7 +24,7 @@ def tile(
 
     Element ``i`` of an axis of the result is element ``i % n`` of the input's
     axis of size ``n``. Values are moved, never computed: every bit survives, unless
-    JAX's compiler changes narrow floats under ``jax.jit``.
+    JAX's compiler changes narrow floats under ``jax.jit``, ``jax.vmap`` and the like.
 
     Parameters
     ----------

@@ -208,7 +208,7 @@ def _resident(dtype: Any, device: Any) -> Any:
 @lru_cache(maxsize=64)
 def _kept_zero(dtype: Any, device: Any) -> Any:
     """Return a zero that commits no result to its device, and is not a tracer even in a trace."""
-    with jax.ensure_compile_time_eval(), jax.transfer_guard("allow"), jax.default_device(device):
+    with jax.core.eval_context(), jax.transfer_guard("allow"), jax.default_device(device):
         return jax.device_put(np.zeros((), dtype))
 
 
