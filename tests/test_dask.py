@@ -436,3 +436,33 @@ def test_the_limit_of_chunks_applies_only_to_repeats(da, monkeypatch):
     assert tileops.tile(x, 1).compute().tolist() == [1] * 8
     with pytest.raises(tileops.OutputTooLargeError, match="chunks"):
         tileops.tile(x, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "single", "expected"),
+    [
+        ([1, 2], object, lambda x: x.sum(), 3),
+        ([[1], "a"], object, lambda x: x[0].persist(), [1]),
+        (["a", "bb"], "U2", lambda x: x[0], "a"),
+        (["a", "bb"], "U2", lambda x: x[0].persist(), "a"),
+        ([b"a", b"bb"], "S2", lambda x: x[0].persist(), b"a"),
+        (["a", "bb"], np.dtypes.StringDType(), lambda x: x.max(), "bb"),
+    ],
+    ids=["sum", "list", "text", "kept text", "bytes", "string"],
+)
+def test_a_single_object_or_text_need_not_be_an_array_in_its_chunk(
+    da, values, dtype, single, expected
+):
+    """NumPy's reductions and items are bare objects, and Dask puts them into chunks."""
+    array = np.empty(2, dtype)
+    array[:] = values
+    x = single(da.from_array(array, chunks=-1))
+    for result, shape in (
+        (tileops.expand(x, (2,)), (2,)),
+        (tileops.expand(x, (2,), copy=True), (2,)),
+        (tileops.tile(x, ()), ()),
+        (tileops.tile(x, (2, 3)), (2, 3)),
+    ):
+        computed = result.compute()
+        assert (computed.shape, computed.dtype, result.dtype) == (shape, dtype, dtype)
+        assert computed.ravel().tolist() == [expected] * computed.size

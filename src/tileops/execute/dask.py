@@ -151,6 +151,8 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
         return da.from_array(np.empty_like(x._meta, shape=plan.shape), -1, name)  # noqa: SLF001
     if plan.is_identity and not copy:
         return x
+    if x.ndim == 0 and x.dtype.kind in "OSTU":
+        x = x.map_blocks(_as_array, x.dtype, meta=x._meta)  # noqa: SLF001
     chunks = _result_chunks(x, plan)
     x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
     parts = [_parts(before, after) for before, after in zip(x.chunks, chunks, strict=True)]
@@ -172,6 +174,15 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     return _take_blocks(
         x, [[place[part] for part in along] for place, along in zip(made, parts, strict=True)]
     )
+
+
+def _as_array(block: Any, dtype: Any) -> Any:
+    """Return the chunk of a single object or text as an array: NumPy's sums and items are bare."""
+    if isinstance(block, np.ndarray):
+        return block
+    array = np.empty((), dtype)
+    array[()] = block
+    return array
 
 
 def _parts(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[int, int]]:
