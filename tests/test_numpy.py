@@ -87,6 +87,18 @@ def test_elements_of_zero_bytes_are_not_visited_one_by_one():
     host.write(untouchable, cached_plan(TILE, (1,), (2**62,), 0), untouchable)
 
 
+@pytest.mark.parametrize("dtype", ["i4", [("a", "i4"), ("b", "f8")]])
+@pytest.mark.parametrize(
+    "call", [lambda x: tileops.expand(x, (2, 3)), lambda x: tileops.tile(x, 2)]
+)
+def test_to_set_a_fill_value_leaves_that_of_the_input(call, dtype):
+    x = np.ma.zeros(3, dtype)
+    x.fill_value = 7
+    kept = x.fill_value.copy()
+    call(x).fill_value = 5
+    assert x.fill_value == kept
+
+
 def test_a_masked_array_keeps_its_mask_and_fill_value():
     x = np.ma.array([[1, 2, 3]], mask=[[0, 1, 0]], fill_value=-7)
     result = tileops.tile(x, (2, 2))

@@ -1,5 +1,6 @@
 """NumPy: arrays of every dtype, scalars, masked arrays and other subclasses."""
 
+import copy
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -201,6 +202,7 @@ def _with_metadata(x: Any, make: Callable[[Any, Plan], Any], plan: Plan) -> Any:
     if type(x) is np.ma.MaskedArray:
         result: Any = make(np.asarray(x), plan).view(np.ma.MaskedArray)
         result._update_from(x)  # noqa: SLF001 (the constructor would fix the fill value)
+        result._fill_value = copy.copy(result._fill_value)  # noqa: SLF001 (is changed in place)
         mask = np.ma.getmask(x)
         if mask is not np.ma.nomask:
             result._mask = make(mask, plan)  # noqa: SLF001 (the property would copy the mask)
