@@ -156,6 +156,15 @@ def test_the_source_info_of_a_program_names_the_line_of_the_user(jax):
             assert Path(__file__).name in source_info_util.summarize(equation.source_info)
 
 
+@pytest.fixture
+def no_kept_scalar():
+    """Forget the scalar that is passed with narrow floats, so that the test makes it."""
+    from tileops.execute import jax as executor
+
+    executor._kept_zero.cache_clear()
+
+
+@pytest.mark.usefixtures("no_kept_scalar")
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3fn"])
 @pytest.mark.parametrize("guard", ["disallow", "disallow_explicit"])
 def test_a_call_passes_the_transfer_guard(jax, guard, name):
@@ -318,11 +327,11 @@ def test_compiled_programs_outlive_plans(jax, dtype):
     assert executor._compiled._cache_size() == compiled + 1  # the last two are the same
 
 
+@pytest.mark.usefixtures("no_kept_scalar")
 def test_the_kept_scalar_commits_no_result_to_its_device(jax):
     """The kept scalar is no tracer, even if the first call is traced and closes over an array."""
     from tileops.execute import jax as executor
 
-    executor._kept_zero.cache_clear()
     x = jax.numpy.asarray([0x0010, 0x7F93], "uint16").view("bfloat16")
     traced = jax.jit(lambda y: (tileops.tile(x, 2), y))(0)[0]
     results = [traced, tileops.tile(x, 2), tileops.tile(jax.device_put(x, jax.devices()[0]), 2)]
@@ -332,13 +341,12 @@ def test_the_kept_scalar_commits_no_result_to_its_device(jax):
     assert [result.committed for result in results] == [False, False, True]
 
 
+@pytest.mark.usefixtures("no_kept_scalar")
 @pytest.mark.parametrize("kind", ["shard_map", "vmap", "vjp", "disable_jit", "sparsify"])
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2"])
 def test_the_kept_scalar_is_no_tracer_of_any_trace(jax, kind, name):
     """It outlives the trace; JAX's `ensure_compile_time_eval` leaves only those of `jit`."""
     from jax.experimental import sparse
-
-    from tileops.execute import jax as executor
 
     x, v = jax.numpy.asarray([1, 2], name), jax.numpy.zeros(4)
 
@@ -347,7 +355,6 @@ def test_the_kept_scalar_is_no_tracer_of_any_trace(jax, kind, name):
 
     mesh, spec = jax.make_mesh((1,), ("a",)), jax.sharding.PartitionSpec()
     mapped = jax.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec)
-    executor._kept_zero.cache_clear()
     if kind == "shard_map":
         result = mapped(v)
     elif kind == "vmap":
@@ -363,6 +370,7 @@ def test_the_kept_scalar_is_no_tracer_of_any_trace(jax, kind, name):
     assert tileops.tile(x, 2).tolist() == [1, 2] * 2
 
 
+@pytest.mark.usefixtures("no_kept_scalar")
 @pytest.mark.parametrize("names", [("bfloat16", "float8_e5m2"), ("float8_e5m2", "bfloat16")])
 def test_the_kept_scalar_has_the_width_of_the_elements(jax, names):
     for name in names:

@@ -152,7 +152,7 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     if plan.is_identity and not copy:
         return x
     if x.ndim == 0 and x.dtype.kind in "OSTU":
-        x = x.map_blocks(_as_array, x.dtype, meta=x._meta)  # noqa: SLF001
+        x = x.map_blocks(_boxed, x.dtype, meta=x._meta)  # noqa: SLF001
     chunks = _result_chunks(x, plan)
     x = x[(np.newaxis,) * (len(plan.shape) - x.ndim)]
     parts = [_parts(before, after) for before, after in zip(x.chunks, chunks, strict=True)]
@@ -176,8 +176,11 @@ def _repeat(x: Any, plan: Plan, *, copy: bool | None) -> Any:
     )
 
 
-def _as_array(block: Any, dtype: Any) -> Any:
-    """Return the chunk of a single object or text as an array: NumPy's sums and items are bare."""
+def _boxed(block: Any, dtype: Any) -> Any:
+    """Return the chunk of a single object or text as an array: NumPy's sums and items are bare.
+
+    `np.asarray` would take a list for an array of its items, and text for shorter text.
+    """
     if isinstance(block, np.ndarray):
         return block
     array = np.empty((), dtype)

@@ -297,11 +297,11 @@ def _sum_groups(x: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Group the axes to sum over one after the other, or put them into one group.
 
     PyTorch's sum over axes that are no neighbours takes several times as long on a CPU, and adds up
-    one number after the other, so that its error grows with their number. Narrow floats
-    are summed at once, because each sum rounds them, and those of 8 bits PyTorch sums only over
-    some axes; so is a single number that is repeated, such as the gradient of a sum, for which
-    PyTorch's sum takes half the time; so are values that are traced or compiled, or on a GPU, where
-    this was not measured. No step is kept for a plan that is not kept itself.
+    one number after the other, so that its error grows with their number. Narrow floats are summed
+    at once, because each sum rounds them, and those of 8 bits PyTorch sums only over some axes; so
+    is a single number that is repeated, such as the gradient of a sum, for which PyTorch's sum
+    takes half the time; so are values that are traced or compiled, or on a GPU, where this was not
+    measured. No step is kept for a plan that is not kept itself.
     """
     is_kept = plan.nbytes and len(plan.shape) <= MOST_AXES and not is_dynamo_compiling()
     if is_kept and x.is_cpu and type(x) in PLAIN and any(x.stride()):
