@@ -46,7 +46,7 @@ def test_the_page_about_gpus_matches_the_results():
 
 
 _PAGES = {
-    "EPYC (Zen 4)": "cpu.md",
+    "EPYC (Zen 5)": "cpu.md",
     "EPYC (Zen 3)": "zen3/cpu.md",
     "Xeon (Ice Lake)": "icelake/cpu.md",
     "Xeon (model 167)": "intel/cpu.md",
