@@ -466,3 +466,10 @@ def test_a_single_object_or_text_need_not_be_an_array_in_its_chunk(
         computed = result.compute()
         assert (computed.shape, computed.dtype, result.dtype) == (shape, dtype, dtype)
         assert computed.ravel().tolist() == [expected] * computed.size
+
+
+def test_a_single_masked_text_stays_masked(da):
+    text = da.from_array(np.ma.masked_array("abc", mask=True), asarray=False)
+    computed = tileops.tile(text, 2).compute()
+    assert (type(computed), computed.dtype) == (np.ma.MaskedArray, "U3")
+    assert np.ma.getmaskarray(computed).tolist() == [True, True]

@@ -353,7 +353,7 @@ def test_numpy_scalars_are_arrays_of_rank_zero():
     assert type(tileops.tile(np.int8(1), ())) is np.ndarray
 
 
-@pytest.mark.parametrize("n", [3, 100, 100_000])
+@pytest.mark.parametrize("n", [3, 100, 5000, 100_000])
 @pytest.mark.parametrize(
     "read",
     [

@@ -68,7 +68,8 @@ def tile_adjoint(g: Any, shape: Any, repeats: Any) -> Any:
     g : array, shape as `tile` gives it
         The gradient of a result of `tile`: an array of numbers, of any library. Complex
         numbers are summed as they are, not conjugated. Masked elements are left out of a sum,
-        and the sum of nothing else is masked, unless the array's class sums them otherwise.
+        and a sum of masked elements only is masked, unless the array's class has a sum of its
+        own.
     shape : int, sequence of int, or array of int, rank 0 or 1
         The shape of the input of `tile`.
     repeats : int, sequence of int, or array of int, rank 0 or 1
@@ -120,7 +121,8 @@ def expand_adjoint(g: Any, shape: Any) -> Any:
     g : array, shape (m0, m1, ...)
         The gradient of a result of `expand`: an array of numbers, of any library. Complex
         numbers are summed as they are, not conjugated. Masked elements are left out of a sum,
-        and the sum of nothing else is masked, unless the array's class sums them otherwise.
+        and a sum of masked elements only is masked, unless the array's class has a sum of its
+        own.
     shape : int, sequence of int, or array of int, rank 0 or 1
         The shape of the input of `expand`. Aligned on the right, each size must be that of
         `g` or 1. Axes of `g` that `shape` lacks are summed and left out.

@@ -23,8 +23,9 @@ def tile(
     """Repeat an array as a whole along each of its axes.
 
     Element ``i`` of an axis of the result is element ``i % n`` of the input's
-    axis of size ``n``. Values are moved, never computed: every bit survives, unless
-    JAX's compiler changes narrow floats under ``jax.jit``, ``jax.vmap`` and the like.
+    axis of size ``n``. Values are moved, never computed: every bit survives, except that
+    JAX's compiler may change narrow floats under ``jax.jit``, ``jax.vmap`` and the like, and
+    that PyTorch writes 1 for a bool whose byte is neither 0 nor 1.
 
     Parameters
     ----------
@@ -74,8 +75,9 @@ def tile(
     OutputError
         If ``copy=False`` and no view exists, or `out` is also given. If `out` overlaps `x`,
         has elements that share memory, is read-only, or is on another device. In PyTorch
-        also if a gradient would have to be recorded, or if `x` or `out` has no memory of
-        its own; in CuPy also if records of `out` have gaps between their fields.
+        also if a gradient would have to be recorded, or if `x` or `out` has no address
+        (fake, traced, a DTensor, or inside ``torch.func``); in CuPy also if records of `out`
+        have gaps between their fields.
     OutputTooLargeError
         If the result is written and exceeds `max_bytes`, or if `max_bytes` is given and the
         size is not known while tracing. If the sizes of the result, zeros left out, multiply
@@ -152,7 +154,7 @@ def expand(
 
     Returns
     -------
-    array
+    array, shape ``expand_shape(x.shape, shape)``
         An array of the same library, dtype and device as `x`; a copy is C-contiguous in
         NumPy, PyTorch and CuPy. `out` itself if it was given.
 
@@ -172,7 +174,8 @@ def expand(
         If ``copy=False`` and the library promises no view, or `out` is also given. If `out`
         overlaps `x`, has elements that share memory, is read-only, or is on another
         device. In PyTorch also if a gradient would have to be recorded, or if `x` or `out`
-        has no memory of its own; in CuPy also if records of `out` have gaps between their fields.
+        has no address (fake, traced, a DTensor, or inside ``torch.func``); in CuPy also if
+        records of `out` have gaps between their fields.
     OutputTooLargeError
         If the result is written and exceeds `max_bytes`, or if `max_bytes` is given and the
         size is not known while tracing. If the sizes of the result, zeros left out, multiply

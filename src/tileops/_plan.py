@@ -106,10 +106,10 @@ def make_plan(
             spread.append(n)
     if merges and len(spread) > MOST_AXES and is_empty(result) and all(map(known, padded)):
         # Few libraries allow so many axes. An empty result has no elements to put in order, so the
-        # input becomes one flat axis, repeated 0 times, or once if the input is empty too. With
-        # fewer axes the input is not flattened, because a library may copy it to join its axes.
+        # input becomes one flat axis, repeated 0 times. With fewer axes the input is not
+        # flattened, because a library may copy it to join its axes.
         n = prod(padded)
-        split, spread, repeated = [1, n], [0 if n else 1, n], [0]
+        split, spread, repeated = [1, n], [0, n], [0]
     nbytes = prod(result) * itemsize if itemsize and all(map(known, result)) else 0
     return Plan(  # by position, which takes half the time of names
         padded,

@@ -47,7 +47,7 @@ def single_threaded() -> Iterator[None]:
     """Copy without helper threads, inside a ``with`` block.
 
     Large copies in the memory of the CPU are otherwise shared by several threads: one for
-    each 6 MiB or 0.6 ms, as many as the process has cores at most, 8 at most, and for
+    each 6 MiB or 0.6 ms, at most as many as the process may use processors, 8 at most, and for
     PyTorch's tensors no more than ``torch.get_num_threads()``. The environment variable
     ``TILEOPS_NUM_THREADS`` lowers these limits for the whole process; the first large copy
     outside of such a block reads the variable, once. Copies that are left to PyTorch's own

@@ -220,7 +220,7 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
 
     Returns
     -------
-    array
+    array, shape (r0 * n0, r1 * n1, ...)
         The result, of the library, dtype and device of `input`, with memory of its own; or
         `out` if that was given.
 
@@ -238,7 +238,8 @@ def tile(input: Any, repeats: Any, *, feature_level: str = "4.1", out: Any = Non
         another dtype, or its library cannot write into arrays.
     OutputError
         If `out` overlaps `input`, has elements that share memory, is read-only or is on
-        another device. In PyTorch also if a gradient would have to be recorded.
+        another device. In PyTorch also if a gradient would have to be recorded, or if `input`
+        or `out` has no address (fake, traced, a DTensor, or inside ``torch.func``).
     OutputTooLargeError
         If a size of the result would not fit in 32 bits, or if the result would have more
         than 2**32-1 elements. In Dask also if the result has more than 2**20 chunks.

@@ -112,8 +112,8 @@ def copy_cost(
     """Return what a copy between arrays of these strides, in bytes, costs beyond its bytes."""
     job = make_job(plan, source, target, itemsize, ALIGNMENT)
     in_order = contiguous(plan.padded, itemsize)
-    has_gaps = job.nest != make_job(plan, in_order, target, itemsize, ALIGNMENT).nest
-    if has_gaps and is_copied(plan, source, itemsize):
+    is_in_order = job.nest == make_job(plan, in_order, target, itemsize, ALIGNMENT).nest
+    if not is_in_order and is_copied(plan, source, itemsize):
         first = copy_cost(
             copy_plan(plan.padded, itemsize), source, in_order, itemsize, most_threads
         )
@@ -132,12 +132,11 @@ def make_contiguous_job(plan: Plan, itemsize: int, alignment: int) -> Job:
 
 
 def has_temporaries(plan: Plan, itemsize: int) -> bool:
-    """Whether a copy between contiguous arrays needs temporaries."""
-    job = make_contiguous_job(plan, itemsize, ALIGNMENT)
-    steps = job.steps
+    """Whether the steps of a copy between contiguous arrays need temporaries."""
+    steps = make_contiguous_job(plan, itemsize, ALIGNMENT).steps
     while isinstance(steps, Slices):
         steps = steps.body
-    return bool(job.chain) or isinstance(steps, Stage | Pairs)
+    return isinstance(steps, Stage | Pairs)
 
 
 @lru_cache(maxsize=256)

@@ -142,7 +142,7 @@ class Executor:
         except TypeError:  # a plan that is not cached
             pass
         # A plan of a million axes takes long, so a rank that the rules or the library do not allow
-        # is refused before it is made. No step to the result has more axes than the result.
+        # is refused before it is made. Above `MOST_AXES`, no step has more axes than the result.
         rank = len(operator.align(operator.argument, shape, counts)[0])
         if self.max_rank is not None and rank > self.max_rank:
             raise ShapeError(

@@ -30,7 +30,7 @@ def tile_1(input: Any, tiles: Any, axis: Any) -> Any:
 
     Returns
     -------
-    array, dtype T
+    array, shape of `input` with ``n_axis * tiles`` on the axis, dtype T
         The result, of the library and device of `input`, with memory of its own.
 
     Raises
@@ -186,7 +186,7 @@ def expand_8(input: Any, shape: Any) -> Any:
 
     Returns
     -------
-    array, dtype T
+    array, shape ``expand_shape(input.shape, shape)``, dtype T
         The result, of the library and device of `input`, with memory of its own.
 
     Raises
@@ -236,7 +236,7 @@ def expand_13(input: Any, shape: Any) -> Any:
 
     Returns
     -------
-    array, dtype T
+    array, shape ``expand_shape(input.shape, shape)``, dtype T
         The result, of the library and device of `input`, with memory of its own.
 
     Raises

@@ -142,7 +142,29 @@ class _LibraryBackend(Backend):
     def prepare(  # type: ignore[override]
         cls, model: Any, device: str | None = None, *, max_bytes: int | None = None
     ) -> BackendRep:
-        """Check a model and read its constants."""
+        """Check a model and read its constants.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto
+            A model of the nodes that `for_library` names.
+        device : str, optional
+            Such as "CPU" or "CUDA:1"; the library's default device if omitted.
+        max_bytes : int, optional
+            The most bytes that each node, and each output that is copied, may write.
+
+        Returns
+        -------
+        BackendRep
+            Its ``run(inputs)`` runs the model, and returns a tuple of arrays.
+
+        Raises
+        ------
+        UnsupportedError, ShapeError, DTypeError
+            Where `for_library` says "By ``prepare``".
+        onnx.checker.ValidationError
+            If the model is malformed in another way.
+        """
         device = cls._device(device)
         check_options("ONNX backend", max_bytes=max_bytes)
         opset = opset_of(model)
@@ -186,7 +208,27 @@ class _LibraryBackend(Backend):
         *,
         max_bytes: int | None = None,
     ) -> tuple[Any, ...]:
-        """Prepare a model and run it once."""
+        """Prepare a model and run it once.
+
+        Parameters
+        ----------
+        model, device, max_bytes
+            As in `prepare`.
+        inputs : list of array, or dict of str to array
+            Arrays of NumPy or of the library, in the order of the model's inputs or by name.
+
+        Returns
+        -------
+        tuple of array
+            The outputs: arrays of the library if any input is, otherwise NumPy arrays.
+
+        Raises
+        ------
+        TileOpsError
+            Where `for_library` says "By ``prepare``" or "By ``run``".
+        onnx.checker.ValidationError
+            If the model is malformed in another way.
+        """
         return tuple(cls.prepare(model, device, max_bytes=max_bytes).run(inputs))
 
     @classmethod
@@ -200,7 +242,31 @@ class _LibraryBackend(Backend):
         opset_version: int | None = None,
         max_bytes: int | None = None,
     ) -> tuple[Any, ...]:
-        """Run a single node, by the latest opset if none is given."""
+        """Run a single node.
+
+        Parameters
+        ----------
+        node : onnx.NodeProto
+            A Tile, Expand, Constant, Identity, Shape or Concat.
+        inputs, device, max_bytes
+            As in `run_model`; by name, the names are those in the node.
+        outputs_info
+            Not used; ONNX's interface has it.
+        opset_version : int, optional
+            The opset whose version of the operator is run; the installed onnx's latest if omitted.
+
+        Returns
+        -------
+        tuple of array
+            The output: an array of the library if any input is, otherwise a NumPy array.
+
+        Raises
+        ------
+        TileOpsError
+            Where `for_library` says so, and if `opset_version` is not an int.
+        onnx.checker.ValidationError
+            If the node is malformed in another way.
+        """
         device = cls._device(device)
         check_options("ONNX backend", max_bytes=max_bytes)
         opset = onnx.defs.onnx_opset_version() if opset_version is None else opset_version

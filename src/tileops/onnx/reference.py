@@ -45,7 +45,8 @@ def ops(library: str = "numpy") -> list[type[OpRun]]:
     Notes
     -----
     Inside the functions of a model, the evaluator runs its own implementations. Inline the
-    functions first, with ``onnx.inliner.inline_local_functions(model, True)``.
+    functions first, after ``import onnx.inliner``, with
+    ``onnx.inliner.inline_local_functions(model, True)``.
 
     Examples
     --------
