@@ -48,6 +48,8 @@ def test_the_readme_is_right_about_torch():
         with pytest.raises(RuntimeError, match="expand"):
             torch.ones(shape).expand(target)
     assert torch.ones(3, 1).expand(2, -1, 6).shape == (2, 3, 6)
+    with pytest.raises(RuntimeError, match="can not be smaller"):
+        torch.ones(3, 1).repeat(2)
 
 
 @pytest.mark.library("jax")
