@@ -21,7 +21,7 @@ from tileops._copies.cost import threads_for
 from tileops._copies.cpu import column_axes, cut, host_words, plan_steps
 from tileops._copies.gpu import plan_device
 from tileops._copies.job import is_assigned, make_contiguous_job
-from tileops._copies.steps import Nest, Pairs, make_nest
+from tileops._copies.steps import Copy, Nest, Pairs, make_nest
 from tileops._plan import cached_plan, contiguous
 from tileops._rules import TILE
 from tileops.execute import host, moving
@@ -615,6 +615,18 @@ def test_repetitions_are_not_given_up_for_threads_where_bytes_are_few():
     assert threads_for(host_words(nest_between(*call), 16)) == 2
     assert chain_between(*call)
     assert chain_between(*call, is_new=False)
+
+
+def test_consecutive_elements_of_any_width_are_a_run_even_if_the_target_has_gaps():
+    """Repeats of a run are copied from where it lies: put together first, they are copied twice.
+
+    The repeats of a single element do not lie side by side in the source, and are put together.
+    """
+    for shape, repeats, is_run in (((1, 1000), (300, 1), True), ((100, 1), (1, 3000), False)):
+        plan = cached_plan(TILE, shape, repeats, 40)
+        target = tuple(2 * stride for stride in contiguous(plan.shape, 40))
+        nest = host_words(make_nest(plan, contiguous(shape, 40), target, 40), 16)
+        assert (plan_steps(nest) == Copy()) == is_run
 
 
 def test_a_transposed_target_is_written_in_the_order_of_its_memory():
