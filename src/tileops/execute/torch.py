@@ -222,7 +222,7 @@ class Torch(Executor):
         return _reshape_new(spread, shape)
 
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
-        """Write through a view of `out` whose axes are split like the plan's."""
+        """Write the result into `out`, by PyTorch's own copy or by moving bytes."""
         _out.check_class(name, torch.Tensor, out)
         if out.is_nested or out.layout is not strided or out.is_quantized or x.is_quantized:
             raise DTypeError(
@@ -253,7 +253,7 @@ class Torch(Executor):
                     return
         if x.dtype in _AS_BYTES:
             x, out = x.view(torch.uint8), out.view(torch.uint8)
-        out.view(plan.spread).copy_(x.reshape(plan.split))
+        _copy(x, plan, out)
 
     def is_symbolic(self, count: Any) -> bool:
         """Whether a count is a symbol: a SymInt, or in a trace of torch.jit a tensor."""
@@ -348,12 +348,21 @@ def _repeat_in_turn(x: Any, plan: Plan, groups: tuple[tuple[int, ...], ...]) -> 
     return result if is_new else result.clone(memory_format=torch.contiguous_format)
 
 
+def _copy(x: Any, plan: Plan, out: Any) -> None:
+    """Write by PyTorch's copy, which broadcasts, through a view of `out` if axes merge."""
+    if plan.merges:
+        # PyTorch reads single sizes faster than a tuple.
+        out.view(*plan.spread).copy_(x.reshape(*plan.split))
+    else:
+        out.copy_(x)
+
+
 def _new(x: Any, plan: Plan, is_moved: bool) -> Any:
     result = x.new_empty(plan.shape)
     if x.is_cpu:
         prefer_huge_pages(result.data_ptr(), plan.nbytes)
     if not (is_moved and move(x, plan, result)):
-        result.view(plan.spread).copy_(x.reshape(plan.split))
+        _copy(x, plan, result)
     return result
 
 
