@@ -483,7 +483,7 @@ def test_a_compiled_program_has_few_more_guards(torch):
     x = torch.ones(2, 3)
     is_old = torch.__version__ < "2.13"
     for native, program, more in ((tiles, ours, 25), (tiles_and_expands, all_ours, 55)):
-        assert 0 < guards(native) < guards(program) <= guards(native) + more + 3 * is_old
+        assert 0 < guards(native) < guards(program) <= guards(native) + more + 9 * is_old
 
 
 def test_errors_are_the_same_in_a_compiled_program(torch, counter):
