@@ -617,6 +617,15 @@ def test_repetitions_are_not_given_up_for_threads_where_bytes_are_few():
     assert chain_between(*call, is_new=False)
 
 
+def test_a_small_new_result_of_many_short_rows_is_repeated_axis_by_axis(monkeypatch):
+    monkeypatch.setattr(host, "write", None)
+    x = np.arange(60, dtype="u1").reshape(20, 3)
+    assert tileops.tile(x, (4, 8)).tobytes() == np.tile(x, (4, 8)).tobytes()
+    for assigned in (x.reshape(5, 12), x[:2], x.view([("a", "u1")])):
+        with pytest.raises(TypeError, match="not callable"):
+            tileops.tile(assigned, (4, 8))
+
+
 def test_consecutive_elements_of_any_width_are_a_run_even_if_the_target_has_gaps():
     """Repeats of a run are copied from where it lies: put together first, they are copied twice.
 

@@ -33,6 +33,8 @@ _FEW_APART = 4096
 """The same where the target has gaps or another order: there planned steps take longer to begin."""
 _LONG = 512
 """Rows of more bytes than this also take less time by one assignment, however many there are."""
+_MANY = 320
+"""Small new results of more rows than this are made by `repeat`, one axis after the other."""
 _ALONE = 2**20
 """Fewer bytes in few or long rows are never worth a second thread."""
 
@@ -104,6 +106,12 @@ def is_assigned(
     if row <= _LONG and nest.nbytes > few * row:
         return False
     return nest.nbytes < _ALONE or make_job(plan, source, target, itemsize, ALIGNMENT).threads == 1
+
+
+@lru_cache(maxsize=4096)
+def has_many_rows(plan: Plan) -> bool:
+    """Whether a small result has so many rows that `repeat` takes less time than an assignment."""
+    return prod(plan.shape) > _MANY * max(plan.row_size, plan.spread[-1])
 
 
 def copy_cost(

@@ -1,11 +1,12 @@
 """Copies in the memory of the CPU, for every library whose arrays lie there.
 
 `new` makes a result by `ndarray.copy` if nothing is repeated and the result is not large, and by
-`ndarray.repeat` if that is estimated to cost less, or if one axis is repeated and the result is
-small or the input holds rows of objects. Otherwise it allocates a result, in huge pages if it is
-large, and calls `write`. `write` may first copy an input that is not contiguous. It then makes a
-single assignment if the result is small or holds references, or if one thread copies few rows or
-long ones. All other copies it carries out by planned steps, and by several threads if that pays.
+`ndarray.repeat` if that is estimated to cost less, or if the result is small and one axis is
+repeated or rows are short and many, or if one axis is repeated and the input holds rows of objects.
+Otherwise it allocates a result, in huge pages if it is large, and calls `write`. `write` may first
+copy an input that is not contiguous. It then makes a single assignment if the result is small or
+holds references, or if one thread copies few rows or long ones. All other copies it carries out by
+planned steps, and by several threads if that pays.
 """
 
 import mmap
@@ -21,6 +22,7 @@ from tileops._copies.job import (
     Job,
     Part,
     copy_plan,
+    has_many_rows,
     has_temporaries,
     is_assigned,
     is_copied,
@@ -45,6 +47,9 @@ from tileops.execute.moving import Mover
 _SMALL = 4 * 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
 the steps save. New results with one repeated axis are made by `repeat`."""
+_MANY_ROWS = 1024
+"""New results of at least this many bytes are made by `repeat` along several axes as well, if they
+have many short rows."""
 LEAST = 32 * 1024
 """Results of fewer bytes in another library's memory are left to that library, because to ask for
 addresses and to plan steps takes longer than the steps save."""
@@ -93,7 +98,9 @@ def new(x: Any, plan: Plan) -> Any:
             return x.copy() if plan.is_identity else x.reshape(plan.shape).copy()
     if len(plan.repeated) == 1 and _is_by_rows(x, plan):
         return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
-    if _SMALL <= plan.nbytes < _REPEATED and not dtype.hasobject:
+    nbytes = plan.nbytes
+    is_short = _MANY_ROWS <= nbytes < _SMALL and dtype.names is None and has_many_rows(plan)
+    if (is_short or _SMALL <= nbytes < _REPEATED) and not dtype.hasobject:
         chain = plan_chain(plan, x.itemsize, is_new=True)
         if chain and _may_reshape(x, plan):
             return _repeated(x, chain).reshape(plan.shape)
