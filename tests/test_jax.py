@@ -21,6 +21,20 @@ def jax():
     return jax
 
 
+@pytest.mark.parametrize("rank", [64, 65])
+def test_bits_of_narrow_floats_of_many_axes_survive(jax, rank):
+    bits = np.array([0x7F93, 0x0010], np.uint16)
+    x = jax.numpy.asarray(bits).view("bfloat16").reshape((1,) * (rank - 1) + (2,))
+    for result in (
+        tileops.tile(x, 3),
+        tileops.tile(x, (2, *(1,) * (rank - 2), 3)),
+        tileops.expand(x, (3, *(1,) * (rank - 1))),
+        tileops.tile(x, 1),
+    ):
+        found = jax.lax.bitcast_convert_type(result, "uint16").reshape(-1, 2)
+        assert (np.asarray(found) == bits).all()
+
+
 def test_jit_grad_and_vmap_give_the_results_of_jax(jax):
     jnp = jax.numpy
     x = jnp.arange(6.0).reshape(2, 3)

@@ -92,9 +92,14 @@ class Jax(Executor):
         Outside of a trace, this is one call of a compiled function; `jnp.tile` makes four calls.
         """
         is_divided = _may_be_divided(x, plan)
-        if isinstance(x, jax.core.Tracer) or len(plan.shape) > MOST_AXES:
+        if isinstance(x, jax.core.Tracer):
             return _repeat(x, plan, is_divided)
         zero = _zero_bits(x.dtype)
+        if len(plan.shape) > MOST_AXES:  # in several calls, none of which compiles floats
+            if zero is None:
+                return _repeat(x, plan, is_divided)
+            bits = jax.lax.bitcast_convert_type(x, zero.dtype)
+            return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_divided), x.dtype)
         if zero is None:
             return _compiled(x, plan.repeats, is_divided)
         device = x.device  # a sharding if the array lies on several devices
