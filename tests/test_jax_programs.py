@@ -671,6 +671,24 @@ except ValueError as error:
     run_on_eight_devices(code)
 
 
+def test_bits_of_arrays_on_other_devices_survive_under_a_transfer_guard():
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import NamedSharding, PartitionSpec as P
+bits = np.array([0x0010, 0x7F93, 1, 2] * 2, np.uint16)
+sharded = NamedSharding(jax.make_mesh((8,), ("a",)), P("a"))
+for place in (sharded, jax.devices()[3]):
+    x = jax.device_put(bits.view(jax.numpy.bfloat16), place)
+    for guard in ("disallow", "disallow_explicit"):
+        with jax.transfer_guard(guard):
+            result = tileops.tile(x, 3)
+        assert result.devices() == x.devices()
+        assert np.asarray(result).view(np.uint16).tolist() == bits.tolist() * 3
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
 def run_on_eight_devices(code):
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -159,7 +159,8 @@ def test_an_adjoint_is_a_tensor_of_its_own(torch, dtype, call, expected):
 def test_the_steps_of_a_sum_are_kept_no_longer_than_its_plan(torch):
     x = torch.ones(100, 1, 100, requires_grad=True)
     kept = sum_groups.cache_info().currsize
-    tileops.tile(x, (2, *(1,) * 61, 10, 1, 10)).sum().backward()
+    result = tileops.tile(x, (2, *(1,) * 61, 10, 1, 10))
+    result.backward(torch.ones_like(result))  # that of a sum, of strides 0, has one step
     assert x.grad.eq(200).all()
     assert sum_groups.cache_info().currsize == kept
 
@@ -713,3 +714,65 @@ else:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_out_with_an_offset_whose_storage_was_cut_is_refused(torch):
+    out = torch.ones(16)[8:]
+    out.untyped_storage().resize_(32)
+    with pytest.raises(tileops.OutputError, match="its storage was resized to fewer bytes"):
+        tileops.tile(torch.ones(2), 4, out=out)
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_a_quantised_out_is_refused(torch):
+    x = torch.quantize_per_tensor(torch.tensor([1.0, 2.0]), 0.5, 3, torch.qint8)
+    out = torch.quantize_per_tensor(torch.zeros(4), 0.25, 0, torch.qint8)
+    for a, b in ((x, out), (x, torch.zeros(4)), (torch.ones(2), out)):
+        with pytest.raises(tileops.DTypeError, match="dense tensors that are not quantised"):
+            tileops.tile(a, 2, out=b)
+
+
+def test_a_recorded_tile_of_a_tensor_with_strides_of_0_is_new(torch):
+    x = torch.randint(9, (1, 1, 3)).float().requires_grad_()
+    a = x.expand(32, 32, 3)
+    result, expected = tileops.tile(a, (4, 4, 1)), a.repeat(4, 4, 1)
+    assert result.is_contiguous()
+    assert not result._is_view()
+    result.detach().zero_()
+    assert torch.equal(a.repeat(4, 4, 1), expected)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+def test_the_steps_of_a_traced_sum_are_not_kept(torch):
+    def call(g):
+        return tileops.tile_adjoint(g, (2, 3), (g.shape[0] // 2, g.shape[1] // 3))
+
+    kept = sum_groups.cache_info().currsize
+    traced = torch.jit.trace(call, torch.ones(4, 9), check_trace=False)
+    assert sum_groups.cache_info().currsize == kept
+    for sizes in ((4, 9), (2, 12), (8, 3), (6, 27)):
+        g = torch.randint(9, sizes).float()
+        assert torch.equal(traced(g), call(g))
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+def test_a_traced_adjoint_is_one_sum(torch, mode):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def call(g):
+        return tileops.tile_adjoint(g, (2, 3), (2, 2))
+
+    nodes = make_fx(call, tracing_mode=mode)(torch.ones(4, 6)).graph.nodes
+    assert sum("sum" in str(node.target) for node in nodes) == 1
+
+
+def test_an_error_of_a_mode_is_not_taken_for_one_of_torch(torch):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Refusing(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            raise RuntimeError("refused by a mode")
+
+    g = torch.ones(4)
+    with Refusing(), pytest.raises(RuntimeError, match=r"^refused by a mode$"):
+        tileops.tile_adjoint(g, 2, 2)

@@ -371,3 +371,22 @@ def test_quantised_tensors_keep_their_scale(torch):
     result = tileops.tile(a, 2)
     assert (result.q_scale(), result.q_zero_point()) == (0.5, 3)
     assert result.int_repr().tolist() == [3, 5, 7] * 2
+
+
+def test_out_may_be_a_conjugate_or_negative_view(torch):
+    z = torch.randn(3, 1, 4, dtype=torch.complex64)
+    for a, out in (
+        (z, torch.empty(6, 3, 8, dtype=z.dtype).conj()),
+        (z.real, torch._neg_view(torch.empty(6, 3, 8))),
+    ):
+        tileops.tile(a, (2, 3, 2), out=out)
+        assert torch.equal(out, a.repeat(2, 3, 2))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+def test_a_trace_sees_the_large_tile_of_a_scalar(torch):
+    def call(x):
+        return tileops.tile(x, 2**21), tileops.tile(x, 2**21, out=torch.empty(2**21))
+
+    for result in torch.jit.trace(call, torch.tensor(1.0))(torch.tensor(2.0)):
+        assert result.eq(2).all()

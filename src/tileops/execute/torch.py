@@ -32,11 +32,11 @@ _AS_BYTES = frozenset(
     getattr(torch, name)
     for name in (
         *(f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)),
-        *("bits1x8", "bits2x4", "bits4x2", "bits8", "bit", "float4_e2m1fn_x2"),
+        *("bits1x8", "bits2x4", "bits4x2", "bits8", "float4_e2m1fn_x2"),
     )
     if hasattr(torch, name)
 )
-"""Dtypes narrower than a byte, and raw bits, which PyTorch stores in bytes but cannot copy."""
+"""Dtypes narrower than a byte, and raw bits, which PyTorch stores in bytes but cannot all copy."""
 
 _PACKED = (torch.quint4x2, torch.quint2x4)
 
@@ -211,7 +211,7 @@ class Torch(Executor):
             is_spread = not plan.merges and len(plan.spread) == g.ndim
             spread = g if is_spread else g.reshape(plan.spread)
         except RuntimeError as error:
-            if type(g) in PLAIN:  # an error of another kind, such as of memory
+            if type(g) in PLAIN:  # an error of another kind, such as of a mode
                 raise
             raise ShapeError(
                 f"{name}: g is {type_name(type(g))}, whose axes PyTorch cannot split "
@@ -245,7 +245,7 @@ class Torch(Executor):
             are_runs = x.is_contiguous() and out.is_contiguous()
             if not (are_runs and _out.are_apart(address(x), x.nbytes, address(out), out.nbytes)):
                 _out.check_memory(name, memory(x), memory(out))
-            if pays(x, plan, out.stride()) and all(is_plain(t) and is_private(t) for t in (x, out)):
+            if pays(x, plan, out.stride()) and is_private(x) and is_plain(x) and is_plain(out):
                 if not out.is_inference():
                     # Before a byte is written, because an interrupt may stop the write halfway.
                     torch.autograd.graph.increment_version(out)
@@ -373,7 +373,7 @@ class _Repeat(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, x: Any, plan: Plan, is_moved: bool) -> Any:
         ctx.plan, ctx.shape = plan, x.shape
         ctx.set_materialize_grads(False)
-        return _new(x.detach(), plan, is_moved)
+        return _new(x, plan, is_moved)
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
