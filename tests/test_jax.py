@@ -320,7 +320,7 @@ def test_arrays_of_many_axes_are_not_compiled_at_each_call(jax):
         compiled = executor._compiled._cache_size()
         results = [tileops.tile(x, (1,) * (rank - 1) + (3,)) for _ in range(3)]
         assert {r.shape for r in results} == {(1,) * (rank - 1) + (6,)}
-        assert executor._compiled._cache_size() - compiled == (rank == 41)
+        assert executor._compiled._cache_size() - compiled == 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

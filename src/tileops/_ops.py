@@ -25,7 +25,7 @@ def tile(
     Element ``i`` of an axis of the result is element ``i % n`` of the input's
     axis of size ``n``. Values are moved, never computed: every bit survives, except that
     JAX's compiler may change narrow floats under ``jax.jit``, ``jax.vmap`` and the like, and
-    that PyTorch writes 1 for a bool whose byte is neither 0 nor 1.
+    that PyTorch may write 1 for a bool whose byte is neither 0 nor 1.
 
     Parameters
     ----------

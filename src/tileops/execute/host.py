@@ -47,7 +47,7 @@ from tileops.execute.moving import Mover
 _SMALL = 4 * 1024
 """Results of fewer bytes are copied by one assignment, because planning steps takes longer than
 the steps save. New results with one repeated axis are made by `repeat`."""
-_MANY_ROWS = 1024
+_BY_AXES = 1024
 """New results of at least this many bytes are made by `repeat` along several axes as well, if they
 have many short rows."""
 LEAST = 32 * 1024
@@ -99,7 +99,7 @@ def new(x: Any, plan: Plan) -> Any:
     if len(plan.repeated) == 1 and _is_by_rows(x, plan):
         return x.reshape(-1, plan.row_size).repeat(prod(plan.repeats), 0).reshape(plan.shape)
     nbytes = plan.nbytes
-    is_short = _MANY_ROWS <= nbytes < _SMALL and dtype.names is None and has_many_rows(plan)
+    is_short = _BY_AXES <= nbytes < _SMALL and dtype.names is None and has_many_rows(plan)
     if (is_short or _SMALL <= nbytes < _REPEATED) and not dtype.hasobject:
         chain = plan_chain(plan, x.itemsize, is_new=True)
         if chain and _may_reshape(x, plan):

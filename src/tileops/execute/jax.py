@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend.source_info_util import register_exclusion
 from jax.sharding import AxisType, PartitionSpec
 
-from tileops._plan import MOST_AXES, Plan, make_plan
+from tileops._plan import Plan, make_plan
 from tileops._rules import LIMIT, TILE, Operator, extent, is_empty, is_equal, known
 from tileops._texts import show
 from tileops.errors import DTypeError, OutputTooLargeError
@@ -95,11 +95,6 @@ class Jax(Executor):
         if isinstance(x, jax.core.Tracer):
             return _repeat(x, plan, is_divided)
         zero = _zero_bits(x.dtype)
-        if len(plan.shape) > MOST_AXES:  # in several calls, none of which compiles floats
-            if zero is None:
-                return _repeat(x, plan, is_divided)
-            bits = jax.lax.bitcast_convert_type(x, zero.dtype)
-            return jax.lax.bitcast_convert_type(_repeat(bits, plan, is_divided), x.dtype)
         if zero is None:
             return _compiled(x, plan.repeats, is_divided)
         device = x.device  # a sharding if the array lies on several devices
