@@ -55,10 +55,7 @@ class CuPy(Executor):
         """Write into new memory on the array's device."""
         with _device_of(x):
             result = cupy.ndarray(plan.shape, x.dtype)
-            if x.dtype.names:
-                _write(_opaque(x), plan, _opaque(result))
-            else:
-                _write(x, plan, result)
+            _write(_opaque(x), plan, _opaque(result))
         return result
 
     def write(self, name: str, x: Any, plan: Plan, out: Any) -> None:
