@@ -757,6 +757,15 @@ def test_declarations_of_dropped_values_are_dropped():
     assert {value.name for value in graph.value_info} <= made
 
 
+@pytest.mark.parametrize("name", ["y_Constant_0", "z_intermediate_0"])
+def test_a_declaration_of_a_value_that_the_model_lacks_is_not_that_of_a_new_value(name):
+    model = parse_model(WITH.format(inputs="float[2, 1, 3] p", node="Softmax (p)"))
+    model.graph.value_info.append(helper.make_tensor_value_info(name, TensorProto.BOOL, [7]))
+    upgraded = upgrade(model)
+    assert name in {n for node in upgraded.graph.node for n in node.output}
+    assert not upgraded.graph.value_info
+
+
 def test_unused_initializers_that_are_not_inputs_are_dropped():
     model = parse_model(
         '<ir_version: 4, opset_import: ["": 5]> g (float[2] x) => (float[n] y) '

@@ -126,7 +126,8 @@ def _redeclare(graph: Any, original: Any) -> None:
     """
     refill(graph.input, original.input)
     refill(graph.output, original.output)
-    names = {value.name for value in graph.value_info}
+    # A value that the original declares but lacks may have the name of a new one.
+    names = {value.name for value in graph.value_info}.intersection(_made(original))
     refill(graph.value_info, [value for value in original.value_info if value.name in names])
 
 
