@@ -17,7 +17,7 @@ from PIL import Image
 import reference
 import tileops
 from memory import peak_of
-from tileops import _files, cli
+from tileops import _files, cli, execute
 
 pytestmark = pytest.mark.library("numpy")
 
@@ -232,23 +232,41 @@ def test_headers_are_refused_before_they_are_read(tmp_path, version, text):
     assert peak_of(read) < 2**20
 
 
+@pytest.mark.parametrize(
+    "error, expected, text",
+    [
+        (RuntimeError("no memory"), cli.CommandError, "^--library numpy failed: no memory$"),
+        (tileops.ShapeError("65 axes"), tileops.ShapeError, "^65 axes$"),
+    ],
+)
+def test_an_error_while_a_library_computes_names_it(monkeypatch, error, expected, text):
+    def fail(*_, **_options):
+        raise error
+
+    monkeypatch.setattr(cli, "run", fail)
+    with pytest.raises(expected, match=text):
+        cli._compute(execute.executor_named("numpy"), cli.TILE, np.ones(1), [2])
+
+
 @pytest.mark.usefixtures("array")
 def test_unsuitable_files_are_refused_by_name(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{}], object))
+    np.save(tmp_path / "many.npy", np.zeros((2, 3, 2, 2), np.uint8))
     (tmp_path / "text.npy").write_text("not an array")
     (tmp_path / "text.png").write_text("not a picture")
     before = sorted(p.name for p in tmp_path.iterdir())
     for source, target, part in (
         ("missing.npy", "y.npy", "missing.npy"),
         ("objects.npy", "y.npy", "objects.npy"),
-        ("text.npy", "y.npy", "text.npy"),
-        ("text.png", "y.npy", "text.png"),
+        ("text.npy", "y.npy", "text.npy: cannot be read as a .npy file of an array of numbers"),
+        ("text.png", "y.npy", "text.png: cannot be read as an image: "),
         ("x.txt", "y.npy", "suffix '.txt' is not one of .npy"),
         ("x.npy", "y.txt", "suffix '.txt' is not one of .npy"),
         (".", "y.npy", ".: is a directory"),
         ("x.npy", "nowhere/y.npy", "there is no directory nowhere; make it first"),
         ("x.npy", "y.png", "or uint8 with 1/2/3/4 channels; save as .npy"),
         ("x.npy", "y.jpg", "of uint8 with 1/3 channels; save as .npy"),
+        ("many.npy", "y.png", "the result has shape (2, 3, 2, 4) of uint8; PNG takes (height, w"),
     ):
         done = run("tile", source, target, "--repeats", 1, 1, 2, cwd=tmp_path)
         refused(done, part)
@@ -810,7 +828,8 @@ def test_a_library_that_fails_to_import_is_named(error, tmp_path):
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax" / "__init__.py").write_text(f"raise {error}('no such\\ndriver')")
     np.save(tmp_path / "x.npy", np.ones(2))
-    own = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(tmp_path)}}
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    own = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": path}}
     done = run("info", **own)
     assert (done.returncode, done.stderr) == (0, "")
     assert "broken" in done.stdout

@@ -77,3 +77,15 @@ def test_a_missing_device_is_refused_in_one_line(library, tmp_path):
         assert f"--device {device}: {library} has cpu" in done.stderr
         assert done.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_a_dtype_that_the_library_lacks_is_refused_in_one_line(library, tmp_path):
+    np.save(tmp_path / "x.npy", np.array(["a"]))
+    done = run(library, "tile", "x.npy", "y.npy", "--repeats", 2, cwd=tmp_path)
+    if library == "dask":  # its chunks are NumPy's arrays
+        assert (done.returncode, done.stderr) == (0, "")
+        assert np.load(tmp_path / "y.npy").tolist() == ["a", "a"]
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"--library {library} cannot hold <U1 on its default device: " in done.stderr
+        assert done.stderr.count("\n") == 1
