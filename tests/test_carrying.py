@@ -20,6 +20,15 @@ def test_values_carried_to_the_host_are_writable():
     assert values.tolist() == [7, 1, 2]
 
 
+@pytest.mark.library("torch")
+def test_values_that_are_writable_are_not_copied_to_the_host():
+    import torch
+
+    x = torch.arange(3)
+    carrying.to_host("Concat", x)[0] = 7
+    assert x.tolist() == [7, 1, 2]
+
+
 @pytest.mark.library("numpy")
 def test_arrays_of_numpy_are_not_copied_to_the_host():
     for x in (np.arange(3), np.broadcast_to(1, 3)):
@@ -61,9 +70,13 @@ def test_a_memory_error_of_the_library_is_passed_on(monkeypatch):
     def fail(*_, **_options):
         raise MemoryError
 
+    values = strict.from_numpy(np.ones(1), None)
     monkeypatch.setattr("array_api_strict.asarray", fail)
     with pytest.raises(MemoryError):
         carrying.to_library("Tile-13", np.ones(1), strict, None)
+    monkeypatch.setattr(type(strict), "to_numpy", fail)
+    with pytest.raises(MemoryError):
+        carrying.to_host("Concat", values)
 
 
 @pytest.mark.library("array_api_strict")

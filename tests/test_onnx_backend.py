@@ -100,6 +100,15 @@ def test_arrays_of_another_library_are_refused(backend):
         backend.run_model(parse_model(CHAIN), [Other(), np.array([1, 1])])
 
 
+@pytest.mark.library("array_api_strict", "torch", "jax", "dask", "cupy")
+def test_arrays_of_the_library_are_refused_by_the_backend_of_numpy(xp, rng):
+    x = xp.make(feed(rng)[0], "float32")
+    with pytest.raises(tileops.DTypeError, match=r"^input 'x' is .*; pass an array of numpy$"):
+        tileops.onnx.backend.for_library("numpy").run_model(
+            parse_model(CHAIN), [x, np.array([2, 1])]
+        )
+
+
 def test_initializers_of_old_models_are_inputs_that_may_be_left_out(backend):
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 7]> '
@@ -265,6 +274,11 @@ def test_a_constant_that_cannot_be_read_is_refused_before_a_run(backend):
             r"'y' .Tile.: its input 'x' is tensor.bfloat16.; Tile of opset 8 has .* that has it$",
         ),
         (
+            5,
+            "(int32[2] x, float t, float a) => (int32[n] y) { y = Tile (x, t, a) }",
+            r"its input 'x' is tensor.int32.; Tile of opset 5 has tensor.double., tensor.float., ",
+        ),
+        (
             13,
             "(int4[2] x, int64[1] r) => (int4[n] y) { y = Tile (x, r) }",
             r"^node 'y' .Tile.: its input 'x' is tensor.int4.; Tile of .*\); convert it$",
@@ -349,6 +363,25 @@ def test_concat_joins_text_of_any_width(backend):
 def test_shape_respects_start_and_end(backend, ends, expected):
     node = helper.make_node("Shape", ["x"], ["y"], **ends)
     assert backend.run_node(node, [np.zeros((2, 3))])[0].tolist() == expected
+
+
+def test_the_shape_of_a_scalar_is_of_int64(backend):
+    node = helper.make_node("Shape", ["x"], ["y"])
+    (y,) = backend.run_node(node, [np.zeros(())])
+    assert (y.dtype, y.shape) == (np.int64, (0,))
+
+
+def test_inputs_are_a_list_or_a_tuple_and_outputs_a_tuple(backend):
+    given = [np.ones((1, 1), np.float32), np.array([2, 1])]
+    for inputs in (given, tuple(given)):
+        outputs = backend.prepare(parse_model(CHAIN)).run(inputs)
+        assert isinstance(outputs, tuple)
+        assert outputs[0].shape == (2, 1)
+
+
+def test_an_error_of_a_single_node_names_its_input(backend):
+    with pytest.raises(tileops.DTypeError, match=r"^input 'x' is int; pass an array"):
+        backend.run_node(helper.make_node("Identity", ["x"], ["y"]), [3])
 
 
 def test_a_single_node_runs_in_a_given_opset(backend):
@@ -561,6 +594,11 @@ def test_only_existing_devices_are_supported(backend, request):
         assert backend.run_model(parse_model(CHAIN), given, "CPU:0")[0].shape == (2, 1)
     with pytest.raises(tileops.UnsupportedError, match="the device is 'TPU'; "):
         backend.prepare(parse_model(CHAIN), "TPU")
+    given = [np.ones((1, 1), np.float32), np.array([2, 1])]
+    with pytest.raises(tileops.UnsupportedError, match="the device is 'TPU'; "):
+        backend.run_model(parse_model(CHAIN), given, "TPU")
+    assert backend.is_compatible(parse_model(CHAIN))
+    assert not backend.is_compatible(parse_model(CHAIN), "TPU")
 
 
 def test_unknown_options_are_refused(backend):
@@ -570,6 +608,9 @@ def test_unknown_options_are_refused(backend):
         backend.prepare(parse_model(CHAIN)).run([], max_bytes=1)
     with pytest.raises(tileops.DTypeError, match="max_bytes is str '1'; it must be an int"):
         backend.prepare(parse_model(CHAIN), max_bytes="1")
+    node = helper.make_node("Concat", ["x"], ["y"], axis=0)
+    with pytest.raises(tileops.DTypeError, match="max_bytes is str '1'; it must be an int"):
+        backend.run_node(node, [np.ones(1)], max_bytes="1")
 
 
 @pytest.mark.library("numpy")
@@ -730,6 +771,10 @@ def test_masks_are_refused_and_not_dropped(backend):
     x = np.ma.array([1, 2], mask=[True, False])
     with pytest.raises(tileops.DTypeError, match=r"is numpy\.ma\.MaskedArray; a tensor"):
         backend.run_node(node, [x, x])
+    node = helper.make_node("Tile", ["x", "r"], ["y"])
+    for given in ([x, np.array([2])], [np.ones(1), np.ma.array([2], mask=[True])]):
+        with pytest.raises(tileops.DTypeError, match=r"^input '[xr]' is numpy\.ma\.MaskedArray; "):
+            backend.run_node(node, given)
 
 
 @pytest.mark.library("dask")
@@ -772,11 +817,22 @@ def test_tensors_without_values_or_shape_are_refused(backend):
 def test_a_name_that_is_not_utf_8_is_refused(backend):
     raw = parse_model(CHAIN).SerializeToString().replace(b"front", b"\xff\xfe\xffnt")
     refused(backend, onnx.load_from_string(raw), "is not text")
+    named = helper.make_tensor("unused", TensorProto.FLOAT, [1], [1])
+    value = helper.make_tensor_value_info("unused", TensorProto.FLOAT, [1])
+    for field, part in (("input", value), ("value_info", value), ("initializer", named)):
+        model = parse_model(CHAIN)
+        getattr(model.graph, field).append(part)
+        raw = model.SerializeToString().replace(b"unused", b"\xff\xfeused")
+        refused(backend, onnx.load_from_string(raw), "is not text")
 
 
-@pytest.mark.parametrize("name", [b"left", b"right", b"joined", b"both", b"axis", b"Concat"])
+@pytest.mark.parametrize(
+    "name", [b"left", b"right", b"joined", b"both", b"axis", b"Concat", b"ai.onnx"]
+)
 def test_a_name_in_a_node_that_is_not_utf_8_is_refused(backend, name):
-    node = helper.make_node("Concat", ["left", "right"], ["joined"], name="both", axis=0)
+    node = helper.make_node(
+        "Concat", ["left", "right"], ["joined"], name="both", axis=0, domain="ai.onnx"
+    )
     raw = node.SerializeToString().replace(name, b"\xff\xfe" + name[2:])
     with pytest.raises(tileops.UnsupportedError, match="is not text"):
         backend.run_node(onnx.NodeProto.FromString(raw), [np.ones(1), np.ones(1)])
@@ -826,9 +882,12 @@ def test_a_declared_negative_size_is_unknown_as_in_onnxruntime(backend):
     assert backend.run_model(model, given)[0].shape == (6, 1)
 
 
-def test_models_too_large_for_the_checker_are_refused(backend, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [EncodeError("Failed to serialize proto"), ValueError("is too large (>2GiB)")]
+)
+def test_models_too_large_for_the_checker_are_refused(backend, monkeypatch, error):
     def check(*_):
-        raise EncodeError("Failed to serialize proto")
+        raise error
 
     monkeypatch.setattr(onnx.checker, "check_model", check)
     monkeypatch.setattr(onnx.checker, "check_node", check)
@@ -953,6 +1012,12 @@ def test_concat_has_a_default_axis_before_opset_4(backend):
     node = helper.make_node("Concat", ["x", "x"], ["y"])
     (y,) = backend.run_node(node, [np.ones((2, 3))] * 2, opset_version=3)
     assert y.shape == (2, 6)
+
+
+def test_the_axis_of_a_concat_need_not_be_its_first_attribute(backend):
+    node = helper.make_node("Concat", ["x", "x"], ["y"], __note=1)
+    node.attribute.append(helper.make_attribute("axis", 0))
+    assert backend.run_node(node, [np.ones((2, 3))] * 2)[0].shape == (4, 3)
 
 
 def test_a_malformed_node_is_refused_by_the_checker(backend):

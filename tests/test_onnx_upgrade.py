@@ -192,6 +192,20 @@ def test_a_computed_count_that_is_not_whole_still_fails(tiles):
         run(upgraded, x=X, tiles=np.float32(tiles))
 
 
+@pytest.mark.parametrize("axis", [0.5, -0.5, np.nan, np.inf, 2.0, -3.0])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+def test_a_computed_axis_that_is_not_whole_or_out_of_range_still_fails(axis):
+    upgraded = upgrade(
+        parse_model(
+            '<ir_version: 3, opset_import: ["": 5]> '
+            "g (float[2, 3] x, float axis) => (float[a, b] y) {"
+            "  tiles = Constant <value = float {2.0}> ()  y = Tile (x, tiles, axis) }"
+        )
+    )
+    with pytest.raises(IndexError):
+        run(upgraded, x=X, axis=np.float32(axis))
+
+
 @pytest.mark.parametrize(
     "counts, error, text",
     [
@@ -219,6 +233,20 @@ def test_a_computed_count_that_is_not_whole_still_fails(tiles):
 def test_a_constant_that_tile_1_refuses_is_refused_by_the_upgrade(counts, error, text):
     with pytest.raises(error, match=text):
         upgrade(constant(**counts))
+
+
+@pytest.mark.parametrize("node, tiles", [("Identity", 2.0**59), ("own.Any", 2.0**60)])
+def test_a_result_may_have_as_many_bytes_as_the_narrowest_type_of_its_input_allows(node, tiles):
+    """Of 2**60 elements in float32, or 2**61 in a type that may be float16."""
+    model = parse_model(
+        '<ir_version: 3, opset_import: ["": 5, "own": 1]> g (float[2] x) => (float[a] y)'
+        f" <float[2] p> {{  tiles = Constant <value = float {{{tiles}}}> ()"
+        "  zero = Constant <value = float {0.0}> ()"
+        f"  p = {node} (x)  y = Tile (p, tiles, zero) }}"
+    )
+    if node != "Identity":
+        model.graph.value_info[0].type.tensor_type.elem_type = 0
+    assert "Tile" in kinds(upgrade(model))
 
 
 @pytest.mark.parametrize(
@@ -440,6 +468,7 @@ def test_a_chain_of_tiles_takes_as_many_inference_passes_as_one(monkeypatch):
         model.graph.node.append(node)
     upgraded = upgrade(model)
     assert len(passes) == 2 * once
+    assert once < 8
     assert kinds(upgraded).count("Tile") == 17
     assert np.array_equal(run(upgraded, x=X[:1, :1]), np.tile(X[:1, :1], (1, 2**17)))
 
@@ -577,6 +606,21 @@ def test_a_name_that_the_converter_adds_may_be_a_name_of_the_model(nodes):
     assert np.array_equal(run(upgraded, **feeds, **({"z_intermediate": X} if given else {})), -X)
 
 
+def test_a_name_of_the_model_may_have_the_mark_of_its_names_inside():
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> g (float[2, 3] x, float[2, 1, 3] p) => '
+        "(float[a, b] last) <float tiles = {2}, float axis = {1}> "
+        f"{{ k = Abs (x)  {FLATTENED}  last = Neg (k) }}"
+    )
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["z~_intermediate" if name == "k" else name for name in names]
+    upgraded = upgrade(model)
+    assert np.array_equal(run(upgraded, x=X, p=X.reshape(2, 1, 3)), -X)
+    made = {name for node in upgraded.graph.node for name in node.output}
+    assert {name for name in made if "~" in name} == {"z~_intermediate"}
+
+
 def test_a_branch_may_read_a_value_that_the_converter_renames():
     model = parse_model(
         '<ir_version: 3, opset_import: ["": 5]> '
@@ -642,6 +686,35 @@ def test_errors_name_what_cannot_be_converted():
     ancient.ir_version = 2
     with pytest.raises(tileops.UnsupportedError, match=r"ir_version 2, .*; set it to 3 and import"):
         upgrade(ancient)
+
+
+def test_an_error_says_what_is_wrong_with_the_node_that_it_names():
+    """The converter itself reports the Xor, which it cannot convert to an earlier opset."""
+    node = f"BatchNormalization {CONSUMED}, is_test=1, spatial=0> (p, s, b, m, v)  e = Xor (c, c)"
+    model = parse_model(WITH.format(inputs=BATCH + ", bool[2] c", node=node))
+    with pytest.raises(tileops.UnsupportedError, match=r"^node 'z' .Batch.*: Attribute spatial"):
+        upgrade(model)
+
+
+def test_the_sizes_of_outputs_are_used_to_find_what_cannot_be_converted():
+    """The Add can be converted only because y is declared with its sizes."""
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> '
+        "g (float[2, 3] x, float[2, 6] w, float n, bool[2] c) => (float[2, 6] y, bool[2] last) {"
+        "  one = Constant <value = float {1.0}> ()  y = Tile (x, n, one)"
+        "  z = Add <broadcast = 1> (w, y)  last = Xor (c, c) }"
+    )
+    with pytest.raises(tileops.UnsupportedError, match=r"^node 'last' .Xor."):
+        upgrade(model)
+
+
+def test_a_tensor_of_a_type_that_the_converter_does_not_know_is_refused():
+    model = parse_model(WITH.format(inputs="float[2] p", node="own.Any (p)"))
+    model.graph.node[-1].attribute.append(
+        helper.make_attribute("table", TensorProto(data_type=99, dims=[2], raw_data=b"ab"))
+    )
+    with pytest.raises(tileops.UnsupportedError, match=r"^node 'z' .Any.: .*tensor data type"):
+        upgrade(model)
 
 
 def test_a_node_in_a_branch_is_converted_as_its_error_says():
@@ -764,6 +837,21 @@ def test_a_declaration_of_a_value_that_the_model_lacks_is_not_that_of_a_new_valu
     upgraded = upgrade(model)
     assert name in {n for node in upgraded.graph.node for n in node.output}
     assert not upgraded.graph.value_info
+
+
+def test_a_default_with_the_name_of_a_constant_in_a_branch_is_kept():
+    model = parse_model(
+        '<ir_version: 4, opset_import: ["": 5]> '
+        "g (float[2, 3] x, bool c, float tiles) => (float[a, b] y) <float tiles = {3}> { y = If (c)"
+        " <then_branch = th () => (float[d, e] p) { p = Tile (x, tiles, axis) },"
+        "  else_branch = el () => (float[f, h] q) { q = Identity (x) }> }"
+    )
+    model.graph.node[0].attribute[0].g.initializer.extend(
+        [numpy_helper.from_array(np.float32(2), "tiles"), numpy_helper.from_array(X[0, 1], "axis")]
+    )
+    upgraded = upgrade(model)
+    assert [tensor.name for tensor in upgraded.graph.initializer] == ["tiles"]
+    assert kinds(upgraded) == ["If"]
 
 
 def test_unused_initializers_that_are_not_inputs_are_dropped():
@@ -962,7 +1050,9 @@ WITH = (
         (ANY + ", float[1,1] q", "own.Any (p)  w = PRelu (z, q)", "axes of its slope"),
         ("float[1,1,4,2] p", "Upsample <width_scale=1.0, height_scale=1.25> (p)", "samples"),
         ("float[2] p", "Dropout (p)", "no longer drops"),
+        ("float[2] p", "Dropout <ratio=0.25> (p)", "no longer drops"),
         (BATCH, f"BatchNormalization {CONSUMED}> (p, s, b, m, v)", "trains"),
+        (BATCH, f"BatchNormalization {CONSUMED}, epsilon=0.5> (p, s, b, m, v)", "trains"),
         (
             BATCH,
             f"Abs (p)  n, o, r, q, w = BatchNormalization {CONSUMED}, is_test=1> (p, s, b, m, v)",
@@ -1019,6 +1109,7 @@ def test_a_node_of_another_domain_that_holds_several_graphs_is_refused():
         ("float[1,1,4,2] p", "Upsample <width_scale=2.0, height_scale=1.0> (p)"),
         ("float[2] p", "Dropout <is_test=1> (p)"),
         (BATCH, f"BatchNormalization {CONSUMED}, is_test=1> (p, s, b, m, v)"),
+        (BATCH, f"BatchNormalization {CONSUMED}, is_test=2> (p, s, b, m, v)"),
         ("float[3,2] p, float[2] q", "PRelu (p, q)"),
         ("float[3,2] p", "Clip <min=0.0> (p)"),
         ("float[3,2] p", "Pad <pads=[1,1,0,0], value=2.0> (p)"),
