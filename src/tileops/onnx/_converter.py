@@ -80,7 +80,7 @@ def _refusal(model: Any, number: int, version: int) -> Exception | None:
     first = deepcopy(model)
     graph = first.graph
     del graph.node[number:]
-    made = {*_made(graph), *(value.name for value in graph.input)}
+    made = set(_made(graph))
     refill(graph.output, [value for value in graph.output if value.name in made])
     try:
         version_converter.convert_version(first, version)
@@ -135,8 +135,7 @@ def _name_constants(graph: Any) -> None:
     """Turn initializers that adapters added into nodes; old models have them for inputs only."""
     inputs = {value.name for value in graph.input}
     added = [tensor for tensor in graph.initializer if tensor.name not in inputs]
-    if added:
-        kept = [tensor for tensor in graph.initializer if tensor.name in inputs]
-        nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in added]
-        refill(graph.node, [*nodes, *graph.node])
-        refill(graph.initializer, kept)
+    kept = [tensor for tensor in graph.initializer if tensor.name in inputs]
+    nodes = [helper.make_node("Constant", [], [t.name], value=t) for t in added]
+    refill(graph.node, [*nodes, *graph.node])
+    refill(graph.initializer, kept)

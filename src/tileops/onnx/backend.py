@@ -229,7 +229,7 @@ class _LibraryBackend(Backend):
         onnx.checker.ValidationError
             If the model is malformed in another way.
         """
-        return tuple(cls.prepare(model, device, max_bytes=max_bytes).run(inputs))
+        return cls.prepare(model, device, max_bytes=max_bytes).run(inputs)
 
     @classmethod
     def run_node(  # type: ignore[override]

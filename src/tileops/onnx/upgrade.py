@@ -307,10 +307,9 @@ def _tile_13(node: Any, make_repeats: Any, types: Any, constants: Any, taken: An
         raise type(error)(f"{name_of(node)}: {error}") from error
     if repeats is None:
         return []
-    tile = deepcopy(node)
-    tile.ClearField("domain")
-    tile.input[1:] = [repeats]
-    return [*made.nodes, tile]
+    node.ClearField("domain")
+    node.input[1:] = [repeats]
+    return [*made.nodes, node]
 
 
 def _constant_repeats(node: Any, types: Any, constants: Any, made: "_Nodes") -> str | None:
