@@ -74,6 +74,33 @@ def test_a_member_of_an_enum_is_refused_where_its_number_is():
 
 
 @pytest.mark.library("numpy")
+def test_an_integer_that_gives_items_but_no_length_is_a_count():
+    class Bits(Index):
+        """Gives its bits, as numbers of some libraries of symbols and of hardware do."""
+
+        def __getitem__(self, i):
+            return (2 >> i) & 1
+
+        def __iter__(self):
+            return iter((0, 1))
+
+    assert tileops.tile_shape((3,), Bits()) == (6,)
+
+
+@pytest.mark.library("numpy")
+def test_an_object_that_gives_no_iterator_is_no_sequence_of_counts():
+    class Named:
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, name):
+            return 2
+
+    with pytest.raises(tileops.RepeatsTypeError, match=r"Named.*; counts must be integers, not"):
+        tileops.tile_shape((3,), Named())
+
+
+@pytest.mark.library("numpy")
 @pytest.mark.parametrize("name, most", [("int2", 1), ("uint2", 3), ("int4", 7), ("uint4", 15)])
 def test_narrow_integers_are_counts(name, most):
     x = np.arange(3)

@@ -146,6 +146,11 @@ def test_a_max_bytes_that_is_too_small_is_refused_with_a_remedy(most, remedy):
         ),
         (
             tileops.OutputTooLargeError,
+            rf"multiply to {2**62} elements of 2 bytes, more",
+            lambda: tileops.tile(np.ones(1, np.int16), 2**62),
+        ),
+        (
+            tileops.OutputTooLargeError,
             rf"multiply to {2**100}, more",
             lambda: tileops.tile_shape((2,) * 100, 1),
         ),

@@ -305,6 +305,20 @@ def test_an_array_on_one_device_is_summed_by_a_reduction(jax, monkeypatch):
     assert tileops.tile_adjoint(jax.numpy.ones(4), 2, 2).tolist() == [2, 2]
 
 
+def test_an_adjoint_without_sums_keeps_the_bits_of_signalling_nans(jax):
+    bits = np.array([[0x7F81, 0xFF81, 0x3F80, 0x8000]], np.uint16)
+    g = jax.numpy.asarray(bits).view("bfloat16")
+    for result in (tileops.tile_adjoint(g, (1, 4), 1), tileops.expand_adjoint(g[0], 4)):
+        assert np.asarray(result).tobytes() == bits.tobytes()
+
+
+def test_an_empty_sum_in_the_memory_of_its_device_is_not_moved(jax):
+    g = jax.numpy.ones((2, 0))
+    program = jax.make_jaxpr(lambda g: tileops.tile_adjoint(g, (2, 3), (1, 0)))(g)
+    assert "device_put" not in str(program)
+    assert not tileops.tile_adjoint(g, (2, 3), (1, 0)).any()
+
+
 def test_int4_counts_are_accepted_and_typed_keys_are_refused(jax):
     x = jax.numpy.arange(3)
     assert tileops.tile(x, jax.numpy.array(2, "int4")).shape == (6,)
@@ -401,6 +415,13 @@ def test_the_kept_scalar_may_be_deleted(jax):
     x = jax.numpy.asarray([1, 2], "bfloat16")
     executor._resident(np.dtype("uint16"), x.device).delete()
     assert tileops.tile(x, 2).tolist() == [1, 2, 1, 2]
+
+
+def test_the_kept_scalar_is_made_once(jax):
+    from tileops.execute import jax as executor
+
+    zero, device = np.dtype("uint16"), jax.devices()[0]
+    assert executor._resident(zero, device) is executor._resident(zero, device)
 
 
 @pytest.mark.parametrize("operator, counts", [(tileops.tile, (3, 1)), (tileops.expand, (3, 2))])

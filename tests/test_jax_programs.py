@@ -318,6 +318,9 @@ for kind in (AxisType.Auto, AxisType.Explicit):
                 result = f(x)
                 assert (result.shape, result.dtype) == ((0, 4), x.dtype)
                 assert result.devices() == x.devices() and result.is_fully_replicated
+    for f in (lambda x: tileops.tile(x, 0), jax.jit(lambda x: tileops.tile(x, 0))):
+        assert (f(keys).shape, f(keys).dtype) == ((0,), keys.dtype)
+        assert f(keys).devices() == keys.devices()
     weak = jax.device_put(jax.numpy.full(4, 1.0), NamedSharding(mesh, P("a")))
     assert weak.weak_type and tileops.expand(weak, (0, 4)).weak_type
     for f in (lambda x: tileops.tile(x, 0), jax.jit(lambda x: tileops.tile(x, 0))):
@@ -329,6 +332,20 @@ for kind in (AxisType.Auto, AxisType.Explicit):
     with in_mesh(mesh):
         assert not jax.grad(lambda x: tileops.tile(x, (0, 2)).sum())(x).any()
         assert jax.vmap(lambda x: tileops.tile(x, 0))(x).shape == (3, 0)
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
+def test_an_empty_result_of_auto_axes_is_one_broadcast():
+    """The compiler decides where it lies."""
+    code = """
+import jax, numpy as np, tileops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("a",), axis_types=(AxisType.Auto,))
+x = jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P("a")))
+program = jax.make_jaxpr(lambda x: tileops.expand(x, (0, 8)))(x)
+assert [step.primitive.name for step in program.eqns] == ["broadcast_in_dim"], program
 print("done")
 """
     run_on_eight_devices(code)
@@ -468,6 +485,26 @@ for kind in (AxisType.Auto, AxisType.Explicit):
             assert np.array_equal(f(g), np.zeros((4, 3), "int32"))
     half = jax.device_put(np.ones(4096, ml_dtypes.bfloat16), NamedSharding(mesh, P("data")))
     assert tileops.tile_adjoint(half, 4, 1024).tolist() == [1024] * 4
+print("done")
+"""
+    run_on_eight_devices(code)
+
+
+def test_an_array_that_each_device_holds_whole_is_summed_by_a_reduction():
+    """Traced arrays of Auto axes do not tell, and are summed as if devices shared them."""
+    code = """
+import jax, numpy as np, tileops
+from tileops.execute import jax as executor
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+executor._sum_sharded = None
+values = np.arange(32, dtype=np.float32).reshape(8, 4)
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((8,), ("a",), axis_types=(kind,))
+    g = jax.device_put(values, NamedSharding(mesh, P()))
+    call = lambda g: tileops.tile_adjoint(g, (4, 4), (2, 1))
+    for f in (call, jax.jit(call))[: 1 if kind is AxisType.Auto else 2]:
+        assert np.asarray(f(g)).tobytes() == (values[:4] + values[4:]).tobytes()
+        assert f(g).devices() == g.devices() and f(g).is_fully_replicated
 print("done")
 """
     run_on_eight_devices(code)

@@ -313,6 +313,25 @@ def test_compile_and_symbolic_sizes_make_one_graph(torch):
     assert same(compiled(x)[0], x.repeat(1, 4))
 
 
+def test_an_error_about_counts_in_a_matrix_shows_its_shape_as_a_tuple(torch):
+    with pytest.raises(tileops.RepeatsError, match=r"repeats has shape \(1, 2\); it must be"):
+        tileops.tile(torch.ones(2), torch.tensor([[1, 2]]))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
+def test_jit_trace_reads_a_vector_of_counts_and_a_count_for_another_library(torch):
+    """Only a single count for a tensor is a symbol of the trace."""
+    row, two = torch.arange(3).numpy(), torch.tensor(2, dtype=torch.int32)
+    counts = torch.tensor([2, 3], dtype=torch.int32)
+
+    def f(x):
+        assert tileops.tile(row, two).tolist() == [0, 1, 2] * 2
+        return tileops.tile(x, counts)
+
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(torch.jit.trace(f, x)(x), x.repeat(2, 3))
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace", "ignore:Converting a tensor to a Python")
 @pytest.mark.parametrize("repeats", [(2, 1), (1, 3), (2, 1, 2), (1, 1)])
 def test_jit_trace_fixes_no_size_of_a_tile(torch, repeats):
