@@ -1,5 +1,6 @@
 """Values that are accepted as repeats or a shape, and values that are refused."""
 
+import sys
 import weakref
 from collections import UserList
 from collections.abc import Sequence
@@ -531,12 +532,13 @@ class Picture:
 
 
 @pytest.mark.parametrize(
-    "x", [[1, 2], (1, 2), 3, 2.5, True, "ab", None, {}, object(), np.ndarray, Table(), Picture()]
+    "x",
+    [[1, 2], (1, 2), 3, 2.5, 2j, True, "ab", None, {}, object(), np.ndarray, Table(), Picture()],
 )
 @pytest.mark.usefixtures("xp")
 def test_inputs_that_are_not_arrays_are_refused_with_a_remedy(x):
     # NumPy makes an object array of every other value.
-    is_made_one = isinstance(x, (list, tuple, int, float, Table, Picture))
+    is_made_one = isinstance(x, (list, tuple, int, float, complex, Table, Picture))
     remedy = r", for example numpy\.asarray\(x\)" if is_made_one else ""
     remedy += ", which keeps only its values" if isinstance(x, (Table, Picture)) else ""
     for operator in (tileops.tile, tileops.expand):
@@ -544,6 +546,34 @@ def test_inputs_that_are_not_arrays_are_refused_with_a_remedy(x):
             TypeError, match=rf", not an array; pass an array of .* library{remedy}$"
         ):
             operator(x, 2)
+
+
+@pytest.mark.library("numpy")
+def test_a_count_whose_package_cannot_be_imported_is_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "blocked", None)
+    count = type("Count", (), {"__module__": "blocked"})()
+    with pytest.raises(tileops.RepeatsTypeError, match=r"blocked\.Count.*must be integers"):
+        tileops.tile_shape((3,), count)
+
+
+@pytest.mark.library("numpy")
+def test_a_class_that_has_no_namespace_is_not_an_array():
+    strange = failing(object, dtype=np.dtype("i8"), shape=(1,), __array_namespace__=None)
+    with pytest.raises(tileops.DTypeError, match=r"the input is .*Failing, not an array"):
+        tileops.tile(strange, 2)
+
+
+@pytest.mark.library("numpy")
+def test_classes_are_remembered_up_to_a_number_and_only_those_of_arrays(monkeypatch):
+    """A remembered class is never freed."""
+    monkeypatch.setattr(execute, "_others", {})
+    monkeypatch.setattr(execute, "_MOST_CLASSES", 2)
+    assert execute.find_executor(failing(object, dtype=np.dtype("i8"))) is None
+    assert not execute._others
+    for _ in range(3):
+        array = np.ones(2).view(type("Array", (np.ndarray,), {}))
+        assert execute.find_executor(array).library == "numpy"
+    assert len(execute._others) == 2
 
 
 def test_counts_that_numpy_can_convert_are_refused_with_a_remedy(x):
