@@ -230,7 +230,8 @@ def test_a_desc_is_checked_without_an_array():
         for level in ("1.0", "4.1", "6.4"):
             with pytest.raises(tileops.DTypeError, match=f"data type '{data_type}'; .*FLOAT32"):
                 checked(data_type, level=level)
-    for data_type in (None, 10**5000, "x" * 10**6, Unprintable(), ["FLOAT32"]):
+    names = np.array(["FLOAT32"] * 2)  # has no truth value when it is compared
+    for data_type in (None, 10**5000, "x" * 10**6, Unprintable(), ["FLOAT32"], names):
         with pytest.raises(tileops.DTypeError, match=r"has data type (.{1,250}); .*FLOAT32"):
             checked(data_type)
     for data_type, found in (("BOOL", r"'BOOL'; this level takes"), ("INT8", "INT8 .* the same")):

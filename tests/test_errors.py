@@ -140,6 +140,34 @@ def test_a_max_bytes_that_is_too_small_is_refused_with_a_remedy(most, remedy):
             lambda: tileops.expand(X, 4),
         ),
         (
+            tileops.ShapeError,
+            r"^expand: axis 1: shape\[0\] is -1 ",
+            lambda: tileops.expand(X, -1),
+        ),
+        (
+            tileops.ShapeError,
+            "or use tile to repeat the axis$",
+            lambda: tileops.expand_shape(7, 2**63 - 1),
+        ),
+        (
+            tileops.RepeatsError,
+            "^Tile-13: repeats has 3 entries for rank 2 ",
+            lambda: tileops.onnx.tile_13(X, (1, 1, 1)),
+        ),
+        (
+            tileops.RepeatsError,
+            "^Tile-1: axis 1: tiles is -1;",
+            lambda: tileops.onnx.tile_1(X, -1, -1),
+        ),
+        *(
+            (error, f"exceed {2**63 - 1};", call)
+            for error, call in (
+                (tileops.RepeatsError, lambda: tileops.onnx.tile_1(X[:0], 2**63, 0)),
+                (tileops.RepeatsError, lambda: tileops.onnx.tile_13(X[:0], (2**63, 1))),
+                (tileops.ShapeError, lambda: tileops.onnx.expand_13(X[:1], (2**63, 0))),
+            )
+        ),
+        (
             tileops.OutputTooLargeError,
             rf"multiply to {2**63}, more",
             lambda: tileops.tile_shape(2**32, 2**31),

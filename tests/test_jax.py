@@ -17,6 +17,7 @@ pytestmark = pytest.mark.library("jax")
 @pytest.fixture
 def jax():
     import jax
+    import jax.export  # JAX 0.7 has the attribute only after this
 
     return jax
 

@@ -29,6 +29,7 @@ CALLS = {
 @pytest.fixture
 def jax():
     import jax
+    import jax.export  # JAX 0.7 has the attribute only after this
 
     return jax
 
@@ -755,6 +756,16 @@ def test_shapes_are_computed_from_symbolic_counts(jax):
         assert tileops.tile_shape((3, 1), counts) == (3 * n, 2)
         assert tileops.expand_shape((1, 1), counts) == (n, 2)
     assert tileops.tile_shape((3, 1), n) == (3, n)
+
+
+def test_expand_keeps_an_axis_whose_symbolic_size_is_the_target(jax):
+    (n,) = jax.export.symbolic_shape("n")
+    assert tileops.expand_shape((n,), (2, n)) == (2, n)
+    exported = jax.export.export(jax.jit(lambda x: tileops.expand(x, (2, x.shape[0]))))(
+        jax.ShapeDtypeStruct((n,), "float32")
+    )
+    x = np.array([1, 2, 3], np.float32)
+    assert np.asarray(exported.call(x)).tobytes() == x.tobytes() * 2
 
 
 def test_a_symbolic_count_may_be_negative(jax):
